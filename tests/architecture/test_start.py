@@ -126,7 +126,7 @@ print(colorsys.__name__, cambist.frontends.http.framework.__name__)
 class TestCollector:
     """Every use restores the garbage collector's settings."""
 
-    def test_it_rests_inside_and_runs_afterwards(self) -> None:
+    def test_collector_rests_inside_and_runs_afterwards(self) -> None:
         with gc_paused():
             assert not gc.isenabled()
         assert gc.isenabled()
@@ -140,7 +140,7 @@ class TestCollector:
         finally:
             gc.enable()
 
-    def test_it_runs_again_after_a_failure(self) -> None:
+    def test_collector_runs_again_after_a_failure(self) -> None:
         with pytest.raises(ImportError), gc_paused():
             raise ImportError
         assert gc.isenabled()

@@ -49,7 +49,7 @@ async def test_name_that_resolves_to_loopback_later_is_blocked(receiver: Receive
         assert (receipt.answer, receiver.connections) == (Answer.BLOCKED, 0)
 
 
-async def test_it_is_the_default(receiver: Receiver) -> None:
+async def test_loopback_receivers_are_blocked_by_default(receiver: Receiver) -> None:
     made = HttpNotifier(SystemClock())
     try:
         assert (await made.send(webhook(receiver.url))).answer is Answer.BLOCKED

@@ -67,7 +67,7 @@ class TestAccountKey:
             AccountKey(text)
         assert not text or text not in str(raised.value), "a key that stands in the wrong place is quoted"
 
-    def test_it_does_not_show(self) -> None:
+    def test_account_key_is_not_shown_in_its_repr(self) -> None:
         assert XPUB not in repr(AccountKey(XPUB))
 
     @pytest.mark.parametrize("number", [-1, 1 << 31])
@@ -77,7 +77,7 @@ class TestAccountKey:
 
 
 class TestKeccak:
-    def test_it_is_the_one_before_the_standard(self) -> None:
+    def test_keccak_is_the_one_before_the_standard(self) -> None:
         empty = "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
         assert keccak256(b"").hex() == empty
 

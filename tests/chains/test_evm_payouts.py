@@ -193,7 +193,7 @@ class TestNumbers:
         await harness.settle()
         assert await harness.wallet.state(first) is TransferState.FINAL
 
-    async def test_while_the_book_lacks_what_waits_for_a_block_nothing_is_signed(self, harness: EvmHarness) -> None:
+    async def test_nothing_is_signed_while_the_book_lacks_a_pending_transfer(self, harness: EvmHarness) -> None:
         await sent(harness)
         await harness.forget()
         with pytest.raises(Unavailable, match="the book lacks"):

@@ -184,7 +184,7 @@ class TestChainId:
         with pytest.raises(NotConfigured, match="chain 97"):
             await two.watcher.lookup(BSC, HASH)
 
-    async def test_it_is_asked_once(self, two: Two) -> None:
+    async def test_chain_id_is_read_once(self, two: Two) -> None:
         for _ in range(3):
             await two.watcher.lookup(BSC, HASH)
             await two.world.mine()

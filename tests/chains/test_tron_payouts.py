@@ -595,14 +595,14 @@ class TestWhatWasSent:
         [(first, last)] = self.spans(harness)
         assert last - first < 20, "what was read is not read again"
 
-    async def test_it_lists_what_may_have_been_sent_from_then_on(self, harness: TronHarness) -> None:
+    async def test_list_has_transfers_that_may_have_been_sent_since(self, harness: TronHarness) -> None:
         await self.sends(harness, "wd_1")
         await harness.network.pass_time((LIFETIME * 2).total_seconds())
         between = harness.network.clock.now()
         await self.sends(harness, "wd_2")
         assert [each.signed.operation for each in await harness.wallet.sent_since(between)] == ["wd_2"]
 
-    async def test_it_reads_back_a_month_at_most(self, harness: TronHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_list_reads_back_a_month_at_most(self, harness: TronHarness, monkeypatch: pytest.MonkeyPatch) -> None:
         for name, blocks in (("DAY", 10), ("FARTHEST", 30)):
             monkeypatch.setattr(sent, name, blocks)
         harness.network.mine(60)

@@ -110,7 +110,7 @@ class TestDoctor:
         assert "restore" in found["remedy"]
         assert "pages" not in {each["name"] for each in call("doctor", "--json").document["checks"]}
 
-    def test_it_changes_nothing_where_there_is_nothing(self, call: Call, folder: Path) -> None:
+    def test_doctor_creates_nothing_in_an_empty_folder(self, call: Call, folder: Path) -> None:
         told = call("doctor", "--json")
         assert told.status == 1
         levels = {each["name"]: each["level"] for each in told.document["checks"]}

@@ -110,7 +110,7 @@ def test_a_new_key_of_the_vault_is_one_that_settings_take(call: Call) -> None:
     assert call("vault", "new", "--json").document != made
 
 
-def test_without_the_extra_one_line_says_which() -> None:
+def test_one_line_names_the_missing_extra() -> None:
     hidden = "import sys; sys.modules['click'] = None; sys.argv = ['cambist', *sys.argv[1:]]; "
     program = f"{hidden}from cambist.frontends.cli.entry import main; main()"
 

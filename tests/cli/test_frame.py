@@ -200,7 +200,7 @@ class TestConfigCheck:
         assert line.split()[:3] == ["vault_key", "***", "CAMBIST_VAULT_KEY"]
         assert key not in outcome.out + outcome.err
 
-    def test_it_opens_nothing(self, call: Call, folder: Path) -> None:
+    def test_config_check_opens_nothing(self, call: Call, folder: Path) -> None:
         assert call("config", "check").status == 0
         assert list(folder.iterdir()) == []
 

@@ -49,7 +49,7 @@ def test_the_receivers_clock_comes_in_any_form(now: Any) -> None:
     assert webhook.event.payload["timestamp"] == "2026-01-01T00:00:00.000Z"
 
 
-def test_without_a_clock_it_is_the_machines() -> None:
+def test_machines_clock_is_the_default() -> None:
     body = b'{"event":"x"}'
     with pytest.raises(NotVerified) as error:
         verify_webhook(letter(body, timestamp=1), body, [SECRET])

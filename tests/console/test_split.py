@@ -82,7 +82,7 @@ async def test_object_at_the_cursor_is_shown_with_all_its_actions() -> None:
         assert shared.front().record.id == front_of(shared).records[1].payment_id
 
 
-async def test_while_some_are_marked_letters_are_for_those() -> None:
+async def test_letters_act_on_the_marked_objects() -> None:
     async with sitting(WIDE, three) as shared:
         await shared.press("2", "space")
         assert "1 marked: unmark [u]" in shared.shown()

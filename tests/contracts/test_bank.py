@@ -51,7 +51,7 @@ class TestContract:
         await other.simulate(OPERATION, PAID)
         assert (await world.state(bank)).status is InvoiceStatus.OPEN
 
-    async def test_it_says_what_it_can_do(self, bank: Bank) -> None:
+    async def test_bank_declares_its_capabilities(self, bank: Bank) -> None:
         assert isinstance(bank, BankSimulator)
         assert bank.name == "sim"
         assert bank.capabilities.simulated

@@ -152,7 +152,9 @@ class TestNextCharge:
         assert (await state_of(bank)).status is S.LOST
         assert (await bank.charge(debit(mandate, operation="pay_8"))).failure == "mandate_revoked"
 
-    async def test_it_goes_before_an_acting_amount(self, bank: SimulatedBank, mandate: MandateState) -> None:
+    async def test_simulated_next_charge_goes_before_an_acting_amount(
+        self, bank: SimulatedBank, mandate: MandateState
+    ) -> None:
         await bank.simulate_next_charge(BINDING, NEXT_PAID)
         assert (await bank.charge(debit(mandate, 404_01))).status is C.PROCESSING
 

@@ -72,7 +72,7 @@ class TestConfirmation:
         assert (state.status, state.transfers, state.failure, state.overdue) == (S.ACTIVE, (money,), None, False)
         assert state.token
 
-    async def test_without_a_first_charge_nothing_is_debited(self, bank: SimulatedBank) -> None:
+    async def test_confirmation_without_a_first_charge_debits_nothing(self, bank: SimulatedBank) -> None:
         """With `binding_charge` `none` the QR is of a symbolic 1 RUB, which the bank does not debit
         (docs/subscriptions.md "How the payer binds")."""
         made = await bank.bind(binding(None))
@@ -127,7 +127,7 @@ class TestConfirmation:
 
 
 class TestRevoke:
-    async def test_it_ends_the_mandate_and_a_repeat_changes_nothing(
+    async def test_revocation_ends_the_mandate_and_may_be_repeated(
         self, bank: SimulatedBank, mandate: MandateState
     ) -> None:
         for _ in range(3):
@@ -206,7 +206,7 @@ class TestBeside:
         assert [notification.operation for notification in notifications] == [BINDING]
         assert await state_of(bank) != mandate
 
-    async def test_it_says_what_it_can_do(self, bank: MandateBank) -> None:
+    async def test_bank_declares_its_mandate_capabilities(self, bank: MandateBank) -> None:
         assert isinstance(bank, MandateBank)
         assert isinstance(bank, MandateSimulator)
         assert bank.capabilities.mandates

@@ -90,7 +90,7 @@ class TestSimulate:
 
 
 class TestTime:
-    async def test_without_a_hold_it_is_done_at_once_also_beyond_a_restart(self, world: World, bank: Bank) -> None:
+    async def test_refund_without_a_hold_is_done_at_once_and_after_a_restart(self, world: World, bank: Bank) -> None:
         await bank.refund(back())
         assert await world.bank(refunds_hold=None).find_refund(REFUND) == DONE
 

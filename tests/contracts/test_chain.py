@@ -50,7 +50,7 @@ def chain(world: World) -> SimulatedChain:
 
 
 class TestSimulator:
-    def test_it_is_a_simulator(self, chain: SimulatedChain) -> None:
+    def test_chain_is_a_simulator(self, chain: SimulatedChain) -> None:
         assert isinstance(chain, ChainSimulator)
 
     async def test_transaction_survives_a_restart(self, world: World, chain: SimulatedChain) -> None:

@@ -62,7 +62,7 @@ class TestAddress:
         """Deposits are matched by address (docs/exchanges.md "Rules")."""
         assert await watcher.address(OPERATION) != await world.watcher("other").address(OPERATION)
 
-    def test_it_is_on_tron(self, watcher: DepositWatcher) -> None:
+    def test_watcher_is_on_tron(self, watcher: DepositWatcher) -> None:
         assert watcher.network is Network.TRON
 
 
@@ -118,7 +118,7 @@ class TestDeposits:
 
 
 class TestSimulator:
-    def test_it_is_a_simulator(self, watcher: SimulatedDeposits) -> None:
+    def test_watcher_is_a_simulator(self, watcher: SimulatedDeposits) -> None:
         assert isinstance(watcher, DepositSimulator)
 
     @pytest.mark.parametrize("amount", [0, -1])

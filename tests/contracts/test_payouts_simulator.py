@@ -43,7 +43,7 @@ def sender(world: World) -> SimulatedSender:
 
 
 class TestSimulate:
-    def test_it_is_a_simulator(self, sender: SimulatedSender) -> None:
+    def test_sender_is_a_simulator(self, sender: SimulatedSender) -> None:
         assert isinstance(sender, SenderSimulator)
         assert sender.capabilities.simulated
 

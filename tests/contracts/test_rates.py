@@ -228,7 +228,7 @@ async def test_closing_ends_what_is_under_way(web: WebHarness) -> None:
 
 
 class TestRapira:
-    async def test_it_asks_for_the_open_rates_without_a_key(self, rapira_harness: RapiraHarness) -> None:
+    async def test_rapira_is_asked_for_the_open_rates_without_a_key(self, rapira_harness: RapiraHarness) -> None:
         await rapira_harness.say("92.5")
         await rapira_harness.source.quote()
         [request] = rapira_harness.receiver.requests
@@ -261,7 +261,7 @@ class TestRapira:
 
 
 class TestCoinGecko:
-    async def test_it_asks_for_tether_in_rub_without_a_key(self, receiver: Receiver) -> None:
+    async def test_coingecko_is_asked_for_tether_in_rub_without_a_key(self, receiver: Receiver) -> None:
         receiver.answer_with(reply(200, coingecko("92.5", "1767225600")))
         source = CoinGeckoRates(base=f"http://127.0.0.1:{receiver.port}")
         await source.quote()
@@ -299,7 +299,7 @@ class TestSimulator:
     async def test_simulated_rate_is_92_50_by_default(self) -> None:
         assert (await SimulatorHarness().source.quote()).rate == Decimal("92.50")
 
-    def test_it_is_a_simulator(self) -> None:
+    def test_source_is_a_simulator(self) -> None:
         assert isinstance(SimulatorHarness().source, RateSimulator)
 
     async def test_simulated_rate_survives_a_restart(self) -> None:
@@ -321,7 +321,7 @@ class TestSimulator:
         assert (await harness.source.quote()).at == harness.clock.now() - timedelta(seconds=age)
 
     @table("rate", ["0", "-1", "NaN", "Infinity"])
-    async def test_it_can_say_what_no_market_says(self, rate: str) -> None:
+    async def test_simulator_can_give_rates_that_no_market_gives(self, rate: str) -> None:
         harness = SimulatorHarness()
         await harness.say(rate)
         assert str((await harness.source.quote()).rate) == rate

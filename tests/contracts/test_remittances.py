@@ -149,7 +149,7 @@ class TestEnds:
 
 
 class TestSimulate:
-    def test_it_is_a_simulator(self, bank: SimulatedBank) -> None:
+    def test_bank_is_a_remittance_simulator(self, bank: SimulatedBank) -> None:
         assert isinstance(bank, RemittanceSimulator)
 
     @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_units_are_confined_and_take_their_secrets_as_credentials(path: Path) ->
 class TestNginx:
     text = (DEPLOY / "nginx" / "cambist.conf").read_text("utf-8")
 
-    def test_it_balances_the_api_processes_and_is_the_proxy_that_is_trusted(self, compose: dict[str, Any]) -> None:
+    def test_nginx_balances_the_api_processes_and_is_the_trusted_proxy(self, compose: dict[str, Any]) -> None:
         apis = {name for name, service in ours(compose).items() if service["command"] == ["api"]}
         assert {f"{name}:8080" for name in apis} == set(re.findall(r"server (\S+:\d+) ", self.text))
         trusted = {each["environment"]["CAMBIST_TRUSTED_PROXIES"] for each in ours(compose).values()}
@@ -216,7 +216,7 @@ class TestNginx:
         assert "client_max_body_size 10m;" in uploads
         assert "proxy_request_buffering off;" in uploads
 
-    def test_it_says_hsts_and_keeps_connections_and_logs_no_query(self) -> None:
+    def test_nginx_sends_hsts_keeps_connections_and_logs_no_query(self) -> None:
         assert "Strict-Transport-Security" in self.text
         assert re.search(r"^\s+keepalive \d+;", self.text, re.MULTILINE)
         assert 'proxy_set_header Connection "";' in self.text
@@ -227,12 +227,12 @@ class TestNginx:
 class TestOperators:
     """The script by which operators run `cambist` with settings that they cannot choose."""
 
-    def test_it_takes_no_option_before_the_command(self) -> None:
+    def test_script_takes_no_option_before_the_command(self) -> None:
         for option in ("--config=/tmp/mine.toml", "--data-dir", "-h"):
             done = subprocess.run([OPERATORS, option, "x"], capture_output=True, text=True, check=False)
             assert (done.returncode, done.stderr) == (2, "cambist: no options before the command\n")
 
-    def test_it_passes_no_variable_on(self, tmp_path: Path) -> None:
+    def test_script_passes_no_variable_on(self, tmp_path: Path) -> None:
         program = tmp_path / "program"
         program.write_text('#!/bin/sh\necho "$@"\nenv\n')
         program.chmod(0o755)

@@ -194,10 +194,10 @@ def test_the_build_uses_what_the_project_says() -> None:
 class TestBill:
     document = bill(list(PINS.values()), "1.2.3")
 
-    def test_it_is_cyclonedx(self) -> None:
+    def test_bill_is_cyclonedx(self) -> None:
         jsonschema.Draft202012Validator(SCHEMA).validate(self.document)
 
-    def test_it_names_every_package_once_and_who_asked_for_it(self) -> None:
+    def test_bill_names_every_package_once_and_its_dependants(self) -> None:
         references = {f"pkg:pypi/{pin.name}@{pin.version}" for pin in PINS.values()}
         assert sorted(each["bom-ref"] for each in self.document["components"]) == sorted(references)
         asked_for = {each["ref"]: set(each["dependsOn"]) for each in self.document["dependencies"]}
@@ -282,7 +282,7 @@ class TestImages:
             assert set(lines) == set(re.findall(r"\$\{(PYTHON|[A-Z]+_IMAGE):\?", compose))
 
     @pytest.mark.parametrize("digest", ["", "latest", "sha256:abc", f"sha256:{'A' * 64}"])
-    def test_without_a_digest_it_writes_nothing(self, docker: Path, tmp_path: Path, digest: str) -> None:
+    def test_script_writes_nothing_without_a_digest(self, docker: Path, tmp_path: Path, digest: str) -> None:
         into = tmp_path / ".env"
         into.write_text("PYTHON=as before\n")
         assert self.pinned(docker, digest, into) != 0

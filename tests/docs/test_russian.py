@@ -122,7 +122,7 @@ def test_the_pages_that_were_promised_are_there_and_no_other() -> None:
 
 
 @table("name", PROMISED)
-def test_its_prose_is_russian(name: str) -> None:
+def test_prose_of_a_russian_page_is_russian(name: str) -> None:
     """No paragraph was left untranslated."""
     for token in _MARKDOWN.parse((RUSSIAN / f"{name}.md").read_text("utf-8")):
         text = " ".join(each.content for each in token.children or () if each.type == "text")

@@ -212,7 +212,7 @@ class TestBody:
 
 class TestWindow:
     @pytest.mark.parametrize("status", [S.PAUSED, S.CANCELLED, S.EXPIRED])
-    def test_without_a_mandate_the_period_is_shown_and_no_charge_allowed(self, status: SubscriptionStatus) -> None:
+    def test_window_without_a_mandate_shows_the_period_and_no_charge(self, status: SubscriptionStatus) -> None:
         shown = subscription_window(subscription(status), FIRST.opens_at)
         assert (shown.period_ref, shown.can_charge, shown.next_allowed_at) == (FIRST.ref, False, None)
         assert shown.reason == "CHARGE_MANDATE_INACTIVE"
@@ -224,7 +224,7 @@ class TestWindow:
 
     @table("known", [None, attempts(), attempts(used=4), attempts(pending=True)])
     @table("now", [BOUND_AT, FIRST.opens_at, FIRST.opens_at + DAY, FIRST.closes_at])
-    def test_it_says_what_a_charge_would_be_answered(self, known: Any, now: Any) -> None:
+    def test_window_says_what_a_charge_would_be_answered(self, known: Any, now: Any) -> None:
         """Computed by the function that guards charges (docs/subscriptions.md "Charging")."""
         it = subscription(attempts=known)
         shown = subscription_window(it, now)

@@ -275,7 +275,7 @@ class TestResend:
         later = NOON + HOUR
         assert tried(again, 200, at=later).delivered_at == later
 
-    def test_without_a_receiver_it_is_held(self) -> None:
+    def test_event_without_a_receiver_is_held(self) -> None:
         for each in (fresh(), walked_to(10, 500), tried(fresh(), 200)):
             held = sent_anew(each, receives=False, now=NOON)
             assert (held.status, held.due, held.give_up_at) == (DeliveryStatus.HELD, None, None)

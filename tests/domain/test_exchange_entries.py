@@ -220,7 +220,7 @@ class TestEntries:
         assert sums[P.STOCK_USDT] + sums[P.AVAILABLE] + sums[P.ROUNDING] + sums[P.SUSPENSE_USDT] == amount.units
 
     @table("largest", [None, Rub(5000_00)])
-    def test_while_a_part_may_still_go_nothing_is_given_back(self, largest: Rub | None) -> None:
+    def test_nothing_is_given_back_while_a_part_may_still_go(self, largest: Rub | None) -> None:
         parts = part_moved(payout_parts(ID, Rub(9065_00), largest), part_operation(ID, 1), PartTrigger.ASKED)
         it = exchange(S.RUB_SENDING, amount_usdt_received=Usdt.parse("100"), parts=parts)
         with pytest.raises(ValueError, match="under way"):

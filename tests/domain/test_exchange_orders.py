@@ -146,7 +146,7 @@ class TestOrder:
     def test_the_least_there_is_is_above_zero(self) -> None:
         assert answer(case(amount_usdt="0.00000001")) is answer(rub_case(amount_rub="0.01")) is None
 
-    def test_without_a_rate_it_may_be_tried_again_soon(self) -> None:
+    def test_order_without_a_rate_may_be_retried_soon(self) -> None:
         with pytest.raises(Refusal) as refused:
             judge_exchange(replace(case(), quote=None), Step.QUOTE)
         assert refused.value.retry_after == 30

@@ -65,7 +65,7 @@ class TestStates:
             known = {row.before for row in moves.rows}
             assert known == {row.before for row in moves.rows if row.after is S.FAILED}, direction
 
-    def test_it_is_cancelled_only_before_funds_came(self) -> None:
+    def test_exchange_is_cancelled_only_before_funds_came(self) -> None:
         cancelled = {row.before for moves in EXCHANGE_MOVES.values() for row in moves.rows if row.after is S.CANCELLED}
         assert cancelled == CANCELLABLE == {S.PENDING, S.AWAITING_USDT, S.AWAITING_RUB}
 

@@ -139,7 +139,7 @@ def test_anything_else_leads_to_the_merchant_s_first_page(wish: str | None) -> N
         "",
     ],
 )
-def test_without_an_https_address_of_the_merchant_there_is_no_way_back(merchant: str | None) -> None:
+def test_page_has_no_way_back_without_an_https_address_of_the_merchant(merchant: str | None) -> None:
     assert return_address("https://shop.example/", merchant) is None
 
 

@@ -59,7 +59,7 @@ def test_a_late_payment_reopens_the_window_for_a_minute() -> None:
     assert face(paid, START + late + timedelta(seconds=60)) is None
 
 
-def test_without_a_moment_of_rest_a_closed_payment_is_not_shown() -> None:
+def test_closed_payment_is_not_shown_without_a_moment_of_rest() -> None:
     assert [face(payment(status), START) for status in CLOSING] == [None] * len(CLOSING)
 
 

@@ -85,9 +85,7 @@ class TestOutcomes:
             ({"subscription_id": "sub_1", "binding": BindingCharge.FIRST}, Operation.BIND),
         ],
     )
-    def test_it_is_of_the_operation_that_the_bank_was_asked_for(
-        self, more: dict[str, Any], operation: Operation
-    ) -> None:
+    def test_unknown_outcome_is_of_the_requested_operation(self, more: dict[str, Any], operation: Operation) -> None:
         assert unknown_outcome(payment(S.PENDING, **more)).operation is operation
 
 
@@ -126,7 +124,7 @@ class TestTransfers:
             (EntryKind.REVIEW, S.FAILED, None, None),
         ],
     )
-    def test_its_own_money_came_when_it_was_paid_or_booked(
+    def test_own_transfer_arrived_when_it_was_paid_or_booked(
         self, kind: EntryKind, status: PaymentStatus, paid_at: Any, shown: tuple[TransferStatus, Any] | None
     ) -> None:
         found = transfers_of(payment(status, paid_at=paid_at), [entry(kind, 1, -1)], [])

@@ -246,7 +246,7 @@ class TestBackoff:
         minutes = [(step.again_at - NOW) / timedelta(minutes=1) for step in climbed(proof(), MISSING) if step.again_at]
         assert minutes == [1 / 6, 1 / 2, 1, 2, 4, 9, 19, 39, 69, 129, 249, 369]
 
-    def test_it_ends_within_the_day_after_which_merchants_may_ask_again(self) -> None:
+    def test_backoff_ends_within_the_day_before_a_new_request(self) -> None:
         assert 2 * sum(POLLS, timedelta()) < STUCK
 
     def test_the_backoff_begins_again_once_when_it_is_first_seen_in_a_block(self) -> None:

@@ -241,7 +241,7 @@ class TestGauges:
         assert limits(GENERAL, IP, KEY, pair) == ((f"general:ip:{IP}", 300), (f"general:key:{KEY}", 60))
 
     @pytest.mark.parametrize("key", [None, ""])
-    def test_without_a_key_only_the_address_is_counted(self, key: str | None) -> None:
+    def test_address_alone_is_counted_without_a_key(self, key: str | None) -> None:
         assert limits(GENERAL, IP, key, pair) == ((f"general:ip:{IP}", 300),)
 
     def test_the_use_case_gets_its_own_words(self) -> None:

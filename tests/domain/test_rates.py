@@ -52,7 +52,7 @@ def test_no_source_is_asked_within_30_seconds(fetched: float, held: bool) -> Non
     assert is_held(known(age=fetched), NOW) is held
 
 
-def test_without_a_rate_sources_are_asked() -> None:
+def test_sources_are_read_without_a_known_rate() -> None:
     assert not is_held(None, NOW)
 
 

@@ -139,7 +139,7 @@ class TestRules:
         assert refusal(case(amount, terminal=via, payment=payment(status))) == answer
 
     @pytest.mark.parametrize("via", [None, BOUND])
-    def test_without_an_amount_and_all_covered_by_others(self, via: Terminal | None) -> None:
+    def test_refund_without_an_amount_is_refused_if_others_cover_all(self, via: Terminal | None) -> None:
         """More than is left is OVER_REMAINING (docs/refunds.md "Rules")."""
         assert refusal(case(None, [refund(S.PENDING)], terminal=via)) == OVER
 
@@ -149,7 +149,7 @@ class TestRules:
         assert refusal(case("0.02", before)) == OVER
         assert refunded_by(payment(actual_amount=Rub(1)), [refund(amount=Rub(1))]) is PaymentTrigger.REFUNDED
 
-    def test_without_an_amount_what_is_left_may_be_a_part_too(self) -> None:
+    def test_refund_without_an_amount_may_be_a_part(self) -> None:
         part = [refund(S.COMPLETED, Rub(1_00))]
         assert case(None, part).amount == Rub(99_00)
         assert refusal(case(None, part)) is None

@@ -102,7 +102,7 @@ class TestBody:
         with pytest.raises(msgspec.ValidationError):
             self.read(body)
 
-    def test_its_repr_keeps_the_merchants_words_to_itself(self) -> None:
+    def test_repr_of_an_order_hides_the_merchants_words(self) -> None:
         order = RefundOrder(payment_id="pay_1", reason="Ivan called", metadata={"phone": "+70000000000"})
         assert "Ivan" not in repr(order)
         assert "7000" not in repr(order)

@@ -194,10 +194,10 @@ class TestNew:
         assert (it.binding_url_pending, it.current_period_start, it.anchor) == (False, None, None)
 
     @table(("given", "method_id"), [(GOOD, METHOD_ID), (replace(GOOD, terminal=None), None)])
-    def test_it_names_its_terminal_where_it_has_one(self, given: SubscriptionCase, method_id: str | None) -> None:
+    def test_subscription_names_its_terminal(self, given: SubscriptionCase, method_id: str | None) -> None:
         assert self.new(given).method_id == method_id
 
-    def test_without_a_link_it_waits_for_one(self) -> None:
+    def test_subscription_without_a_link_waits_for_one(self) -> None:
         assert self.new(order_case()).binding_url_pending is True
 
     def test_the_phone_is_kept_masked_only(self) -> None:

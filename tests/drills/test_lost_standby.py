@@ -23,7 +23,7 @@ KEYS = [f"0000000{number}-0000-4000-8000-000000000000" for number in range(3)]
 @pytest.mark.drill
 @drill_of("tests/contracts/test_storage_standby.py")
 @pytest.mark.timeout(300)
-async def test_without_the_standby_creations_and_repeats_are_refused_at_once(tmp_path: Path) -> None:
+async def test_creations_and_repeats_are_refused_without_the_standby(tmp_path: Path) -> None:
     async with (
         running_fleet(tmp_path, apis=2, workers=1, spare=0) as (fleet, shops),
         fleet.postgres.standby() as standby,

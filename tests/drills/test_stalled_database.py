@@ -60,7 +60,7 @@ class Times:
 @pytest.mark.drill
 @drill_of("tests/contracts/test_storage_stalled.py")
 @pytest.mark.timeout(900)
-async def test_while_the_database_hangs_nobody_waits_and_nothing_is_lost(tmp_path: Path) -> None:
+async def test_hanging_database_makes_nobody_wait_and_loses_nothing(tmp_path: Path) -> None:
     seed = int(os.environ.get("DRILL_SEED") or secrets.randbits(32))
     print(f"about the same chances again: DRILL_SEED={seed}")
     times, back = Times(), list[float]()

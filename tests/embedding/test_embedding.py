@@ -181,7 +181,7 @@ async def test_a_handler_that_hangs_holds_nobody_up_for_long(monkeypatch: pytest
         assert (told.delivery.status, told.delivery.attempts) == ("pending", 1)
 
 
-async def test_without_a_hearer_the_receipt_says_so() -> None:
+async def test_receipt_says_that_there_is_no_handler() -> None:
     """The webhook is not lost by it: it comes again, and operators see why it did not go."""
     webhook = WebhookRequest(url=event_handler.address_of("acc_1"), headers={}, body=b"")
     result = await event_handler.EventHandler(None, AbsentNotifier("not installed")).send(webhook)

@@ -151,7 +151,7 @@ def _checked(checker: list[str], project: Path) -> subprocess.CompletedProcess[s
     return subprocess.run([sys.executable, "-m", *checker], cwd=project, capture_output=True, text=True, check=False)
 
 
-def test_it_is_typed_for_mypy(project: Path) -> None:
+def test_wheel_is_typed_for_mypy(project: Path) -> None:
     """mypy is strict and finds the errors: nothing is Any on the way."""
     python = str(project / ".venv" / "bin" / "python")
     found = _checked(["mypy", "--strict", "--python-executable", python, "program.py", "wrong.py", *FLOORS], project)
@@ -160,7 +160,7 @@ def test_it_is_typed_for_mypy(project: Path) -> None:
     assert 'return value type (got "Payment", expected "int")' in found.stdout
 
 
-def test_it_is_typed_for_pyright(project: Path) -> None:
+def test_wheel_is_typed_for_pyright(project: Path) -> None:
     """The same."""
     python = str(project / ".venv" / "bin" / "python")
     found = _checked(["pyright", "--pythonpath", python, "program.py", "wrong.py"], project)

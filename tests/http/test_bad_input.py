@@ -85,7 +85,7 @@ async def test_a_bad_body_is_a_validation_error_with_details(app: TestApp, body:
 
 
 @table("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "json", "", "a/b;c"])
-async def test_without_the_content_type_all_fields_look_absent(app: TestApp, content_type: str | None) -> None:
+async def test_fields_look_absent_without_the_content_type(app: TestApp, content_type: str | None) -> None:
     response = await post(app, GOOD, content_type)
     assert response.status_code == 400
     assert response.json()["error"]["details"] == [

@@ -144,7 +144,7 @@ SECRET_FORM = "X-Api-Secret (its secret, 64 hex characters)"
     ],
 )
 @table("path", ["/api/v1/payments", "/api/v1/payments/pay_1"])
-async def test_without_a_whole_key_pair_the_message_names_the_headers(
+async def test_message_names_the_headers_of_a_missing_key_pair(
     app: TestApp, path: str, given: dict[str, str], told: str
 ) -> None:
     """A client that sends HTTP Basic or Bearer learns where keys go. The answer repeats nothing of the request

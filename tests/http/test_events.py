@@ -216,7 +216,7 @@ class TestOne:
             },
         ]
 
-    async def test_while_it_is_retried_it_says_when(self, app: TestApp) -> None:
+    async def test_event_that_is_retried_says_when(self, app: TestApp) -> None:
         app.postman.answers.extend([BAD] * 5)
         await paid(app)
         await app.work(2)
@@ -238,7 +238,7 @@ class TestOne:
 
 
 class TestResend:
-    async def test_it_answers_200_with_the_event_which_then_goes_out_again(self, app: TestApp) -> None:
+    async def test_resend_answers_200_with_the_event_and_sends_it_again(self, app: TestApp) -> None:
         await paid(app)
         await app.work()
         [event] = await events(app)
@@ -319,7 +319,7 @@ class TestEndpoint:
         assert failure["note"] == SILENT.note
         assert failure["event_id"] in {event["id"] for event in await events(app)}
 
-    async def test_without_a_receiver(self) -> None:
+    async def test_endpoint_without_a_receiver_holds_events_and_refuses_tests(self) -> None:
         async with open_test_app(receiver=False) as app:
             await paid(app)
             state = (await app.get("/webhook-endpoint")).json()

@@ -337,7 +337,7 @@ async def test_answers_are_as_documented(kyc: KycApp) -> None:
         document.check(response)
 
 
-async def test_without_a_verifier_nobody_uploads_documents_in_vain(tmp_path: Path) -> None:
+async def test_documents_are_not_uploaded_without_a_verifier(tmp_path: Path) -> None:
     """Live mode may not use its simulator at an address that others reach (docs/kyc.md "Answers and errors")."""
     async with open_test_app(data_dir=tmp_path, base_url="https://api.example.com", allow_live_simulators=None) as app:
         kyc = KycApp(app)
@@ -351,7 +351,7 @@ async def test_without_a_verifier_nobody_uploads_documents_in_vain(tmp_path: Pat
         assert await everything(app.ports, Client) == [], "nobody is left as in progress"
 
 
-async def test_without_a_verifier_the_verified_stay_so(kyc: KycApp) -> None:
+async def test_verified_clients_stay_verified_without_a_verifier(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.app.work(10)
     ports = msgspec.structs.replace(kyc.ports, has_verifier=False)

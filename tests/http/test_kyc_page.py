@@ -114,7 +114,7 @@ async def test_accounts_that_require_no_kyc(kyc: KycApp, demand: str, status: in
         assert code(await call(kyc, path, session_of(url), **body))[1] == expected
 
 
-async def test_without_a_living_link_there_is_nothing(kyc: KycApp) -> None:
+async def test_page_needs_a_living_link(kyc: KycApp) -> None:
     url = await link(kyc)
     session = session_of(url)
     for wrong in ("/kyc?session=", "/kyc?session=x", f"/kyc?session={session[:-8]}"):

@@ -253,7 +253,7 @@ class TestSecrets:
             assert (await world.tell("pay_1", path=former)).status_code == 404
             assert (await world.tell("pay_1")).status_code == 200
 
-    async def test_it_stands_in_no_line_of_the_log_whatever_is_posted(self, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_secret_is_in_no_line_of_the_log_whatever_is_posted(self, caplog: pytest.LogCaptureFixture) -> None:
         async with hearing(networks=("203.0.113.0/28",), access_log="all") as world:
             secret = (await world.path()).rpartition("/")[2]
             with caplog.at_level(logging.DEBUG):

@@ -87,7 +87,7 @@ async def test_a_bad_body_is_a_validation_error_and_leaves_nothing(exchange: Exc
     assert (await exchange.status(payment_id))[0] == "waiting"
 
 
-async def test_without_its_content_type_the_body_is_not_read(exchange: Exchange) -> None:
+async def test_body_is_not_read_without_its_content_type(exchange: Exchange) -> None:
     payment_id = await exchange.paid()
     response = await exchange.app.http.post(
         f"/api/v1/payments/{payment_id}/delivery-proof",

@@ -66,7 +66,7 @@ async def test_the_answer_has_exactly_these_fields(refunds: RefundApp) -> None:
         assert (await refunds.app.get(f"/refunds/{shown['id']}", mode=mode)).json() == shown
 
 
-async def test_without_an_amount_it_is_of_all_that_is_left(refunds: RefundApp) -> None:
+async def test_refund_without_an_amount_is_of_the_remainder(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     await refunds.apply(payment_id, "30.01")
     response = await refunds.post({"payment_id": payment_id, "amount_rub": None})

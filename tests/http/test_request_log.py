@@ -291,7 +291,7 @@ class TestBounds:
         assert len({each.account_id for each in await everything(app.ports, FirstBatch)}) == 602
 
     @pytest.mark.parametrize(("most", "kept"), [(request_log.WAITING, 1), (0, 0)], ids=["it", "that it was not kept"])
-    async def test_while_the_storage_is_away_it_waits(
+    async def test_log_waits_while_the_storage_is_away(
         self, watched: Watched, monkeypatch: pytest.MonkeyPatch, most: int, kept: int
     ) -> None:
         """And how many found no place, as well."""

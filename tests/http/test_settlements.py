@@ -191,7 +191,7 @@ async def test_foreign_settlement_is_not_found(open_: RefundApp, tail: str) -> N
 
 
 @pytest.mark.parametrize("path", ["/settlements", f"/settlements/{NOTHING}", f"/settlements/{NOTHING}/items"])
-async def test_without_a_key_there_is_nothing_to_read(open_: RefundApp, path: str) -> None:
+async def test_settlements_are_not_readable_without_a_key(open_: RefundApp, path: str) -> None:
     refused(await open_.app.http.get(f"/api/v1{path}"), 401, "Unauthorized")
 
 
@@ -421,7 +421,7 @@ async def test_the_sandbox_settles_the_account_s_own_test_payments_only(open_: R
     assert (await open_.app.http.get(f"/api/v1/payments/{their_id}", headers=headers)).json()["status"] == "paid"
 
 
-async def test_without_a_rate_nothing_starts(open_: RefundApp) -> None:
+async def test_settlement_does_not_start_without_a_rate(open_: RefundApp) -> None:
     """No rate, nothing starts (docs/settlement.md "When")."""
     payment_id = await open_.paid()
     await say(open_, "92.50", silent=True)

@@ -59,7 +59,7 @@ async def test_a_day_is_a_calendar_day_in_utc(app: TestApp) -> None:
     assert only["total"] == {"payments": 1, "amount_rub": "100.00"}
 
 
-async def test_without_days_it_is_the_last_30_with_today(app: TestApp) -> None:
+async def test_turnover_without_days_is_the_last_30_with_today(app: TestApp) -> None:
     await paid(app)
     await app.clock.advance(29 * DAY)
     await paid(app)

@@ -80,7 +80,7 @@ def sent_to(app: TestApp, url: str) -> list[WebhookRequest]:
 
 
 class TestMaking:
-    async def test_its_object_is_this_and_the_secret_is_shown_once(self, app: TestApp) -> None:
+    async def test_new_endpoint_is_this_object_and_shows_its_secret_once(self, app: TestApp) -> None:
         new = await made(app, description="books")
         secret = new.pop("secret")
         assert len(secret) == 64
@@ -249,7 +249,7 @@ class TestDelivering:
         types = {each.headers["X-Webhook-Event"] for each in sent_to(app, URL)}
         assert types == {"payment.status_changed", "subscription.status_changed"}
 
-    async def test_it_needs_no_own_endpoint(self) -> None:
+    async def test_webhook_endpoint_works_without_a_webhook_url(self) -> None:
         async with open_test_app(receiver=False) as app:
             await made(app)
             payment = await paid(app)

@@ -208,7 +208,7 @@ async def test_refund_within_the_paid_minute_keeps_the_window_open(app: TestApp)
 
 
 @pytest.mark.parametrize(("face", "seconds"), [("waiting", "5"), ("preparing", "5"), ("expired", "30"), ("paid", None)])
-async def test_without_script_the_page_reloads_itself_while_something_may_come(
+async def test_page_without_script_reloads_itself_while_it_may_change(
     app: TestApp, face: str, seconds: str | None
 ) -> None:
     html = (await page_of(app, await with_face(app, face))).text

@@ -137,7 +137,7 @@ async def test_manual_withdrawals_are_discontinued(payouts: Payouts, mode: str, 
     assert await payouts.every() == []
 
 
-async def test_without_a_key_there_is_nothing_to_read(payouts: Payouts) -> None:
+async def test_withdrawals_are_not_readable_without_a_key(payouts: Payouts) -> None:
     for path in ("/withdrawals", f"/withdrawals/{NOTHING}"):
         refused(await payouts.app.http.get(f"/api/v1{path}"), 401, "Unauthorized")
 

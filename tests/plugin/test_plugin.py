@@ -63,7 +63,7 @@ def test_used(cambist_sandbox):
 WITHOUT_SERVER = "import sys, pytest; sys.modules['litestar'] = None; sys.exit(pytest.main(sys.argv[1:]))"
 
 
-def test_it_costs_nothing_unused_and_says_what_it_needs(tmp_path: Path) -> None:
+def test_plugin_costs_nothing_unused_and_says_what_it_needs(tmp_path: Path) -> None:
     """A run without the extra: tests without the plugin pass, and tests with it fail with a message
     that names the package to install."""
     (tmp_path / "test_it.py").write_text(UNUSED)

@@ -158,7 +158,7 @@ class TestOneThatCannotBeCancelled:
         return action
 
     @pytest.mark.parametrize("result", ["paid 100.00 by IVAN PETROV", ValueError("IVAN PETROV")])
-    async def test_its_late_end_is_dropped_with_a_line_in_the_log(
+    async def test_late_end_of_a_call_is_dropped_with_a_line_in_the_log(
         self, clock: VirtualClock, guard: Guard, caplog: pytest.LogCaptureFixture, result: Any
     ) -> None:
         let_go = asyncio.Event()

@@ -93,7 +93,7 @@ class TestBoto:
     """A signer that others wrote agrees with ours, and with the fake's."""
 
     @pytest.mark.parametrize("key", [KEY, "a b+c%d~e", "документ/π", "x" * 900])
-    def test_its_addresses_pass_the_fake(self, key: str) -> None:
+    def test_addresses_presigned_by_boto_pass_the_fake(self, key: str) -> None:
         given = {"Bucket": BUCKET, "Key": key, "ContentType": JPEG, "IfNoneMatch": "*"}
         address = urlsplit(presigner().generate_presigned_url("put_object", given, ExpiresIn=600))
         query = dict(parse_qsl(address.query))
@@ -268,7 +268,7 @@ class TestAddressing:
 
 
 class TestCheck:
-    async def test_it_writes_finds_reads_and_takes_away_a_probe(self, make: Make, bucket: FakeS3) -> None:
+    async def test_check_writes_finds_reads_and_removes_a_probe(self, make: Make, bucket: FakeS3) -> None:
         for single_use in (False, True):
             await make(single_use=single_use).check()
         assert bucket.files == {}

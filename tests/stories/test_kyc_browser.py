@@ -128,7 +128,7 @@ async def test_the_form_s_details_lead_to_the_verifier(tab: Tab, merchant: Merch
         await merchant.set(kyc_flow="documents")
 
 
-async def test_it_speaks_russian_when_asked(tab: Tab, merchant: Merchant) -> None:
+async def test_page_speaks_russian_when_asked(tab: Tab, merchant: Merchant) -> None:
     await tab.page.goto(await merchant.link("+79001234504"))
     await tab.page.click("a[hreflang=ru]")
     await tab.shows("documents", KYC_TEXTS["ru"])

@@ -146,7 +146,7 @@ async def test_payment_in_one_tab_updates_the_other_without_a_reload(shop: Shop,
     await watching.page.wait_for_url(shop.back)
 
 
-async def test_without_auto_return_the_payer_stays_until_the_button(shop: Shop, payer: Payer) -> None:
+async def test_payer_stays_until_the_button_without_auto_return(shop: Shop, payer: Payer) -> None:
     """With false there is only a button (docs/window.md "Back to the shop")."""
     payment = await shop.sells(auto_return=False)
     tab = await payer.opens(payment, fake_time="2026-01-01T00:00:00Z")
@@ -177,7 +177,7 @@ async def test_an_underpaid_payment_says_that_it_is_under_review(shop: Shop, pay
     assert await shop.status(payment) == "amount_mismatch"
 
 
-async def test_without_script_the_payer_pays_and_the_page_turns_by_itself(shop: Shop, payer: Payer) -> None:
+async def test_payer_without_script_pays_and_the_page_follows(shop: Shop, payer: Payer) -> None:
     payment = await shop.sells()
     watching = await payer.opens(payment, java_script_enabled=False, locale="ru-RU")
     clicking = await payer.opens(payment, java_script_enabled=False)
@@ -380,7 +380,7 @@ async def test_the_terms_and_their_button_fit_any_width(
     await expect(tab.page.locator("#window")).to_have_attribute("data-face", "waiting")
 
 
-async def test_without_script_a_payer_refuses_asks_for_a_new_qr_and_confirms(shop: Shop, payer: Payer) -> None:
+async def test_payer_without_script_refuses_asks_for_a_new_qr_and_confirms(shop: Shop, payer: Payer) -> None:
     made = await shop.subscribes(binding_charge="none")
     tab = await payer.opens(made, java_script_enabled=False)
     await tab.shows("Subscription terms")

@@ -90,7 +90,9 @@ class TestInvoices:
         assert (await bank.invoice_state(invoice.reference)).status is InvoiceStatus.PAID
         assert [each.method for each in harness.books.requests] == ["POST", "GET"]
 
-    async def test_it_says_who_sells_what_until_when(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
+    async def test_invoice_says_who_sells_what_until_when(
+        self, harness: RaiffeisenHarness, bank: RaiffeisenBank
+    ) -> None:
         request = InvoiceRequest(
             operation=OPERATION,
             amount_kopecks=490_10,
@@ -123,7 +125,7 @@ class TestInvoices:
         state = await bank.invoice_state(invoice.reference)
         assert (state.status, state.failure) == (InvoiceStatus.FAILED, "declined_by_bank")
 
-    async def test_its_end_is_ours(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
+    async def test_end_of_an_invoice_is_ours(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
         invoice = await created(harness, bank)
         await passed(harness, harness.LIFETIME)
         assert (await bank.invoice_state(invoice.reference)).status is InvoiceStatus.EXPIRED
@@ -314,7 +316,7 @@ class TestPayouts:
         fields = {"phone": "+79990000001", "bank_id": "bank100000000007", "amount_kopecks": 100_00, **other}
         return RemittanceRequest(operation=PART, **fields)
 
-    async def test_it_says_whom_from_where_and_how(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
+    async def test_payout_says_whom_from_where_and_how(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
         await bank.remit(self.request())
         told = sent(harness)
         assert len(told.pop("id")) == 20

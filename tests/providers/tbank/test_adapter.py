@@ -231,7 +231,7 @@ class TestCharges:
         assert (failed.status, failed.failure) == (ChargeStatus.FAILED, MANDATE_REVOKED)
         assert (await harness.tbank.mandate_state(mandate.reference)).status is MandateStatus.LOST
 
-    async def test_without_notes_the_token_is_compared_with_t_bank_s(self, harness: TBankHarness) -> None:
+    async def test_token_is_compared_with_t_banks_without_notes(self, harness: TBankHarness) -> None:
         mandate = await bound(harness)
         await harness.forget()
         with pytest.raises(Refused):
@@ -402,7 +402,7 @@ class TestTerminals:
         await harness.tbank.check()
         assert harness.tbank.clock_skew is None or isinstance(harness.tbank.clock_skew, float)
 
-    def test_its_address_is_https_or_of_this_machine(self, harness: TBankHarness) -> None:
+    def test_address_of_the_bank_is_https_or_of_this_machine(self, harness: TBankHarness) -> None:
         with pytest.raises(NotConfigured):
             TBank(harness.tools, terminal=Terminal(key="x", password="y"), base_url="http://securepay.tinkoff.ru")
         assert "y" not in repr(Terminal(key="x", password="y"))

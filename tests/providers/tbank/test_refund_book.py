@@ -77,7 +77,7 @@ class TestOneWithoutAnAnswer:
             ((HALF,), BLIND, BLIND, Stage.SENT),
         ],
     )
-    def test_its_end_is_read_off_the_payment(
+    def test_end_of_an_unanswered_refund_is_read_off_the_payment(
         self, known: tuple[Entry, ...], before: Seen, after: Seen, stage: Stage
     ) -> None:
         looked = settled(book(*known, entry(before=before)), after, NOW)
@@ -129,7 +129,7 @@ class TestOneThatWasTaken:
             ((HALF,), BLIND, seen(PART, 100, 60, "I05043"), Stage.TAKEN),
         ],
     )
-    def test_it_ends_as_the_payment_shows(
+    def test_accepted_refund_ends_as_the_payment_shows(
         self, known: tuple[Entry, ...], before: Seen, after: Seen, stage: Stage
     ) -> None:
         looked = settled(book(*known, entry(stage=Stage.TAKEN, before=before)), after, LATER)
@@ -148,7 +148,7 @@ class TestOneThatWasForgotten:
     """The database is older than what T-Bank did."""
 
     @pytest.mark.parametrize("after", [seen(PART, 40, 60), seen(PART, 100, 60)])
-    def test_it_is_taken_over_where_just_its_amount_went(self, after: Seen) -> None:
+    def test_forgotten_refund_is_done_if_just_its_amount_went(self, after: Seen) -> None:
         kept, state = found(book(), ask(), after, NOW)
         assert state == DONE
         assert kept.gone == 60

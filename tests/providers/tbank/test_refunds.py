@@ -73,7 +73,9 @@ class TestUnderWay:
     def later(self, harness: TBankHarness) -> None:
         harness.books.refunds_later = True
 
-    async def test_it_ends_when_the_payment_shows_it(self, harness: TBankHarness, invoice: Invoice) -> None:
+    async def test_refund_under_way_ends_when_the_payment_shows_it(
+        self, harness: TBankHarness, invoice: Invoice
+    ) -> None:
         assert (await harness.tbank.refund(back(invoice))).status is RefundStatus.PROCESSING
         await harness.finish_refunds()
         state = await look(harness, back(invoice))

@@ -150,7 +150,7 @@ class TestReferences:
         assert order_id(operation) != order_id(f"{operation}1")
 
     @pytest.mark.parametrize("key", [None, "211258", "ed989549-d3be-4758-95c7-22647e03f9ec"])
-    def test_it_is_read_as_it_was_written(self, key: str | None) -> None:
+    def test_reference_is_read_as_it_was_written(self, key: str | None) -> None:
         made = Reference(terminal="1690DEMO", payment_id="3093639567", kopecks=100_00, request_key=key)
         assert find_reference(str(made)) == made
 

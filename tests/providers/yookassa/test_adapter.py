@@ -98,7 +98,7 @@ class TestPayments:
         await bank.close()
 
     @pytest.mark.parametrize("skew", [-240, 0, 3600], ids=str)
-    async def test_it_is_found_whatever_their_clock_says(
+    async def test_payment_is_found_whatever_their_clock_says(
         self, harness: YooKassaHarness, fake: YooKassaFake, skew: int
     ) -> None:
         fake.skew = timedelta(seconds=skew)
@@ -235,7 +235,7 @@ class TestMandates:
             return_url="https://pay.example/s/1",
         )
 
-    async def test_without_a_first_charge_the_method_alone_is_saved(
+    async def test_method_alone_is_saved_without_a_first_charge(
         self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
         """The link is on our side; the notification names the method, and its note our operation."""
@@ -306,7 +306,7 @@ class TestMandates:
         with pytest.raises(NotConfigured):
             await harness.banks[0].create_invoice(harness.request(PAY))
 
-    async def test_without_the_setting_nobody_binds(self, fake: YooKassaFake, clock: VirtualClock) -> None:
+    async def test_mandates_are_unsupported_without_the_setting(self, fake: YooKassaFake, clock: VirtualClock) -> None:
         bank = bank_of(tools_of(clock), fake, mandates=False)
         assert not bank.capabilities.mandates
         with pytest.raises(NotSupported):
@@ -358,7 +358,7 @@ class TestPayouts:
             await bank.remit(REMIT)
         await bank.close()
 
-    async def test_without_a_gateway_it_pays_nobody(self, fake: YooKassaFake, clock: VirtualClock) -> None:
+    async def test_payouts_are_unsupported_without_a_gateway(self, fake: YooKassaFake, clock: VirtualClock) -> None:
         bank = bank_of(tools_of(clock), fake, gateway=None)
         assert not bank.capabilities.remittances
         with pytest.raises(NotSupported):

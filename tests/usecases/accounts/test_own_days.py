@@ -38,7 +38,7 @@ async def job_of(app: TestApp) -> Job:
     return found
 
 
-async def test_without_a_rate_it_is_tried_again_every_minute(app: TestApp) -> None:
+async def test_settlement_without_a_rate_is_retried_every_minute(app: TestApp) -> None:
     one = await paid(app)
     await say(app, rate=Decimal("92.50"), silent=True)
     await advance(app, DAY + 9 * HOUR + 2.5 * MINUTE)

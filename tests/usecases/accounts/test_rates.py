@@ -164,7 +164,7 @@ class TestSilence:
         await world.say("92.60")
         assert await world.rate() == "92.60"
 
-    async def test_its_age_counts_from_when_the_source_made_it(self, world: World) -> None:
+    async def test_age_of_a_rate_counts_from_its_creation_at_the_source(self, world: World) -> None:
         await world.a.simulate(RateSimulation(rate=Decimal("92.50"), age=200))
         await world.rate()
         await world.say()

@@ -111,7 +111,7 @@ async def test_a_payment_names_the_terminal_it_went_by(app: TestApp) -> None:
     assert ("method_id" in outside, inside["method_id"]) == (False, terminal.id)
 
 
-async def test_without_method_id_the_oldest_enabled_terminal_counts(app: TestApp) -> None:
+async def test_oldest_enabled_terminal_counts_without_method_id(app: TestApp) -> None:
     """Otherwise leaving out `method_id` would avoid a terminal's required fields."""
     oldest = await add(app, "1", required_fields=("description",))
     await app.clock.advance(1)
@@ -243,7 +243,7 @@ async def test_fields_that_are_not_required_may_be_sent(app: TestApp) -> None:
 class TestDirectLink:
     """GET /payments/{id}/sbp-link."""
 
-    async def test_it_is_forbidden_until_the_account_or_the_terminal_allows_it(self, app: TestApp) -> None:
+    async def test_direct_link_needs_leave_of_the_account_or_the_terminal(self, app: TestApp) -> None:
         payment = await app.created()
         refused = await app.get(f"/payments/{payment['id']}/sbp-link")
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "DIRECT_LINK_NOT_ALLOWED")
@@ -263,9 +263,7 @@ class TestDirectLink:
             assert (await app.get(f"/payments/{payment['id']}/sbp-link")).status_code == status
 
     @pytest.mark.parametrize("direct_links", ["true", "false"])
-    async def test_it_is_null_for_an_exchange_terminal_whatever_is_allowed(
-        self, app: TestApp, direct_links: str
-    ) -> None:
+    async def test_direct_link_of_an_exchange_terminal_is_always_null(self, app: TestApp, direct_links: str) -> None:
         terminal = await add(app, kind="exchange", direct_link=direct_links == "true")
         await accounts.set_settings(app.ports, app.account.account_id, {"direct_links": direct_links})
         payment = await app.created({"method_id": terminal.id, "amount_rub": "10000"})
@@ -273,13 +271,13 @@ class TestDirectLink:
         assert (answer.status_code, answer.json()) == (200, {"sbp_link": None})
 
     @pytest.mark.parametrize("outcome", ["processing", "paid", "failed", "cancelled", "expired", "amount_mismatch"])
-    async def test_it_is_null_once_the_payment_cannot_be_paid_any_more(self, app: TestApp, outcome: str) -> None:
+    async def test_direct_link_is_null_once_the_payment_cannot_be_paid(self, app: TestApp, outcome: str) -> None:
         await accounts.set_settings(app.ports, app.account.account_id, {"direct_links": "true"})
         payment = await app.created()
         await app.simulate(payment["id"], outcome=outcome)
         assert (await app.get(f"/payments/{payment['id']}/sbp-link")).json() == {"sbp_link": None}
 
-    async def test_it_is_null_from_the_deadline_on_also_before_the_bank_was_asked(self, app: TestApp) -> None:
+    async def test_direct_link_is_null_from_the_deadline_on_before_any_poll(self, app: TestApp) -> None:
         await accounts.set_settings(app.ports, app.account.account_id, {"direct_links": "true"})
         payment = await app.created()
         await app.clock.advance(15 * 60 - 1)
@@ -314,7 +312,7 @@ class TestDirectLink:
 class TestPayerContactMasked:
     """The mask of the payer's phone is only in answers and events after the payment (docs/payments.md "Taking one")."""
 
-    async def test_it_appears_from_settled_on_in_answers_and_events(self, app: TestApp) -> None:
+    async def test_masked_contact_appears_from_settled_on_in_answers_and_events(self, app: TestApp) -> None:
         payment = await app.created({"client_phone": PHONE, "metadata": {"a": 1, "payerContactMasked": "mine"}})
         await app.simulate(payment["id"], outcome="processing")
         before = (await app.get(f"/payments/{payment['id']}")).json()
@@ -327,7 +325,7 @@ class TestPayerContactMasked:
         events = await app.events(payment["id"])
         assert [event["metadata"] for event in events] == [{"a": 1}, {"a": 1}, shown]
 
-    async def test_it_appears_also_where_the_merchant_sent_no_metadata(self, app: TestApp) -> None:
+    async def test_masked_contact_appears_without_the_merchants_metadata(self, app: TestApp) -> None:
         payment = await app.created({"client_phone": PHONE})
         assert payment["metadata"] is None
         await app.simulate(payment["id"], outcome="paid")

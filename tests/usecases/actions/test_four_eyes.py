@@ -458,7 +458,7 @@ async def test_a_merchant_may_still_cancel_what_waits(refunds: RefundApp) -> Non
     assert [job for job in await everything(refunds.ports, Job) if job.kind.startswith("refund")] == []
 
 
-async def test_without_the_setting_one_operator_is_enough() -> None:
+async def test_one_operator_is_enough_without_the_setting() -> None:
     async with open_refund_app() as refunds:
         refund_id = await applied(refunds)
         await approve_refund(by(refunds.ports, "olga"), refund_id)

@@ -121,7 +121,7 @@ class TestCancelling:
         app.watcher.script.deposits.append(Twist(ending=Ending.UNAVAILABLE))
         assert await refused(cancel_exchange(app.ports, caller, made.id)) == "INVALID_STATE"
 
-    async def test_its_invoice_is_closed_at_once(self, app: ExchangeApp) -> None:
+    async def test_invoice_of_a_cancelled_exchange_is_closed_at_once(self, app: ExchangeApp) -> None:
         made = await app.bought()
         await cancel_any_exchange(app.ports, made.id)
         job = await app.ports.storage.get(Job, WATCH_EXCHANGE.id_of(made.id))
@@ -150,11 +150,11 @@ class TestOperators:
         assert await refused(every_exchange(app.ports, UNKNOWN)) == "ACCOUNT_NOT_FOUND"
         assert await refused(list_suspended(app.ports, UNKNOWN)) == "ACCOUNT_NOT_FOUND"
 
-    async def test_without_a_wallet_no_exchange_of_rub_begins(self, app: ExchangeApp) -> None:
+    async def test_exchange_of_rub_does_not_begin_without_a_wallet(self, app: ExchangeApp) -> None:
         app.ports = lost_wallet(app.ports)
         assert await refused(app.bought()) == "PROVIDER_NOT_CONFIGURED"
 
-    async def test_without_a_wallet_no_usdt_go_back(self, app: ExchangeApp) -> None:
+    async def test_usdt_are_not_returned_without_a_wallet(self, app: ExchangeApp) -> None:
         exchange_id = await late_usdt(app)
         assert await refused(return_money(lost_wallet(app.ports), exchange_id, BACK)) == "PROVIDER_NOT_CONFIGURED"
 

@@ -239,7 +239,7 @@ async def test_looks_at_once_sign_and_send_once(app: ExchangeApp) -> None:
     assert len(await app.on_chain()) == 1
 
 
-async def test_without_a_bank_it_is_not_configured(app: ExchangeApp) -> None:
+async def test_exchange_without_a_bank_is_not_configured(app: ExchangeApp) -> None:
     whole = app.ports
     app.ports = msgspec.structs.replace(whole, banks=BankRoutes(banks={}, order={}))
     with pytest.raises(Refusal) as caught:

@@ -117,7 +117,7 @@ class TestPayouts:
         assert after.status is S.USDT_RECEIVED
         return after
 
-    async def test_it_says_why_it_cannot_begin(self, app: ExchangeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_payout_that_cannot_begin_says_why(self, app: ExchangeApp, monkeypatch: pytest.MonkeyPatch) -> None:
         received, bank = await self.received(app), app.bank()
         no_banks = msgspec.structs.replace(app.ports.banks, order={}, banks={})
         with pytest.raises(NotConfigured, match="no bank of test mode"):
@@ -170,7 +170,7 @@ class TestPayouts:
 
 
 class TestSending:
-    async def test_it_begins_once_after_the_hold(self, app: ExchangeApp) -> None:
+    async def test_sending_begins_once_after_the_hold(self, app: ExchangeApp) -> None:
         made = await app.bought()
         await app.pay(made.id)
         held = await app.exchange(made.id)

@@ -138,7 +138,7 @@ async def test_the_switch_of_one_direction_leaves_the_other_alone(app: ExchangeA
     await app.made()
 
 
-async def test_without_a_rate_nothing_is_created(app: ExchangeApp) -> None:
+async def test_exchange_is_not_created_without_a_rate(app: ExchangeApp) -> None:
     source = app.ports.rates.of_mode("test")[0]
     assert isinstance(source, SimulatedRates)
     await source.simulate(RateSimulation(rate=Decimal("92.50"), silent=True))
@@ -164,7 +164,7 @@ async def test_exchange_without_an_address_leaves_nothing_behind(
     assert (await app.made(key=KEY)).status == "awaiting_usdt"
 
 
-async def test_without_a_watcher_exchanges_are_not_configured(app: ExchangeApp) -> None:
+async def test_exchanges_are_not_configured_without_a_watcher(app: ExchangeApp) -> None:
     wired = app.ports
     app.ports = msgspec.structs.replace(wired, deposits=DepositWatchers(watchers={}, modes={}))
     assert await refused(app) == (503, "PROVIDER_NOT_CONFIGURED")

@@ -596,7 +596,9 @@ class TestOlderThanTheProcess:
             await app.check()
         assert sent == [part_operation(made.id, 1)]
 
-    async def test_while_one_of_them_gives_no_answer_no_other_is_sent_it(self, world: World, sent: list[str]) -> None:
+    async def test_payout_goes_to_no_other_bank_while_one_of_them_does_not_answer(
+        self, world: World, sent: list[str]
+    ) -> None:
         async with world.opened() as app:
             await app.know_client(PHONE)
             made = await exchange(app, str(uuid4()))

@@ -52,7 +52,7 @@ async def answer(app: TestApp, phone: str | None = PHONE, mode: str = "live") ->
 
 
 @pytest.mark.parametrize("demand", ["off", "disabled"])
-async def test_without_the_demand_nobody_is_asked(app: TestApp, demand: str) -> None:
+async def test_clients_need_no_kyc_unless_it_is_demanded(app: TestApp, demand: str) -> None:
     await require(app, demand)
     assert await answer(app, None) == (201, "pending")
 
@@ -99,7 +99,7 @@ async def test_subscriptions_pass_the_gate_in_both_modes_and_schemes(app: TestAp
     assert await subscription_answer(app) == (201, "pending")
 
 
-async def test_without_a_phone_or_an_account_s_client_kyc_is_required(app: TestApp) -> None:
+async def test_kyc_is_required_without_a_phone_or_a_known_client(app: TestApp) -> None:
     await require(app)
     await add_client(app, KycStatus.VERIFIED)
     assert await answer(app, None) == (400, "KYC_REQUIRED")

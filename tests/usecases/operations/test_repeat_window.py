@@ -185,7 +185,7 @@ async def test_no_money_moves_twice_at_a_bank_that_forgets(stack: AsyncExitStack
 
 
 @pytest.mark.parametrize("begin", [refund, suspense, rub_return, payout])
-async def test_without_the_window_it_would(stack: AsyncExitStack, begin: Begin) -> None:
+async def test_operation_is_done_twice_without_the_window(stack: AsyncExitStack, begin: Begin) -> None:
     """The window is necessary: operations are repeated for ever at a bank that claims to remember them for ever."""
     story = await begin(stack, None)
     await story.pass_days(3)

@@ -130,7 +130,7 @@ UNSEEN: dict[str, tuple[Twist, float]] = {
 
 class TestWhatSaysNothing:
     @pytest.mark.parametrize("case", SILENT)
-    async def test_it_is_tried_again_and_sent_once(self, subject: Subject, case: str) -> None:
+    async def test_transfer_is_retried_and_sent_once(self, subject: Subject, case: str) -> None:
         call, twist, is_signed, pause = SILENT[case]
         getattr(subject.wallet.script, call).append(twist)
         assert await subject.run() == pause
@@ -171,7 +171,7 @@ class TestWhatSaysNothing:
         assert not await subject.is_over()
 
     @pytest.mark.parametrize(("before_its_end", "times"), [(0.000001, 2), (0, 1)])
-    async def test_it_is_sent_again_until_no_block_takes_it(
+    async def test_transfer_is_sent_again_until_no_block_can_take_it(
         self, subject: Subject, before_its_end: float, times: int
     ) -> None:
         subject.wallet.script.broadcast.append(Twist(ending=E.UNKNOWN_NOT_DONE))
@@ -180,7 +180,7 @@ class TestWhatSaysNothing:
         await subject.run()
         assert subject.wallet.count("broadcast") == times
 
-    async def test_without_its_wallet_it_waits(self, subject: Subject) -> None:
+    async def test_transfer_waits_for_its_wallet(self, subject: Subject) -> None:
         assert await subject.run(lost_wallet(subject.ports)) == NOT_WIRED.total_seconds()
         await subject.run()
         assert await subject.run(lost_wallet(subject.ports)) == NOT_WIRED.total_seconds()
@@ -231,7 +231,9 @@ class TestAWalletThatRemembersMore:
         await subject.until_over()
         assert (subject.wallet.count("sign"), await subject.moved()) == (1, [sent])
 
-    async def test_it_needs_no_copy_of_what_was_signed(self, subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_transfer_is_found_without_a_stored_signature(
+        self, subject: Subject, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         decided = await subject.now()
         await subject.run()
         await subject.put(decided)
@@ -476,7 +478,7 @@ class TestItsJob:
     async def standing(self, subject: Subject) -> Any:
         return await subject.ports.storage.get(Job, FOLLOW.id_of(subject.id))
 
-    async def test_it_comes_back_and_goes_with_the_end(self, subject: Subject) -> None:
+    async def test_job_is_rescheduled_and_removed_at_the_end(self, subject: Subject) -> None:
         job = await self.claimed(subject)
         await follow(GIFTS, subject.ports, job)
         job = await self.standing(subject)
@@ -486,7 +488,7 @@ class TestItsJob:
         await follow(GIFTS, subject.ports, job)
         assert (await self.standing(subject), await subject.is_over()) == (None, True)
 
-    async def test_its_attempts_make_the_pause(self, subject: Subject) -> None:
+    async def test_pause_of_the_job_follows_its_attempts(self, subject: Subject) -> None:
         subject.wallet.script.sign.append(Twist(ending=E.UNAVAILABLE))
         await follow(GIFTS, subject.ports, await self.claimed(subject, attempts=4))
         assert (await self.standing(subject)).due == subject.ports.clock.now() + timedelta(minutes=10)

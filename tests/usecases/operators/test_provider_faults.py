@@ -162,7 +162,7 @@ async def test_every_port_of_live_mode_is_asked(app: TestApp) -> None:
     assert Mode.LIVE.value in app.ports.banks.order
 
 
-async def test_without_a_wallet_all_others_are_asked_alarms_among_them(app: TestApp) -> None:
+async def test_providers_and_alarms_are_checked_without_a_wallet(app: TestApp) -> None:
     channel: Any = SimpleNamespace(name="mail", check=raising(NotConfigured("no password")))
     wired = msgspec.structs.replace(lost_wallet(app.ports), alarms=AlarmChannels(channels={"mail": channel}))
     checks = {each.port: each for each in await check_providers(wired)}

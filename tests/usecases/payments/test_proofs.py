@@ -136,7 +136,7 @@ class TestCheck:
         await exchange.app.work(SETTLEMENT_POLL.total_seconds())
         assert await exchange.status(payment_id) == ("confirmed", None)
 
-    async def test_while_it_waits_for_the_settlement_the_chain_is_not_asked(self, exchange: Exchange) -> None:
+    async def test_chain_is_not_polled_while_a_proof_waits_for_the_settlement(self, exchange: Exchange) -> None:
         payment_id = await exchange.paid()
         await exchange.mined()
         await exchange.submit(payment_id)

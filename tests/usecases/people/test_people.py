@@ -392,7 +392,7 @@ class TestAuthenticatorApp:
     def code(self, app: TestApp, secret: bytes) -> str:
         return totp_code(secret, int(app.clock.now().timestamp()) // 30)
 
-    async def test_it_counts_once_its_first_code_is_right(self, app: TestApp) -> None:
+    async def test_authenticator_app_counts_after_its_first_right_code(self, app: TestApp) -> None:
         user = await joined(app.ports, app.account.account_id)
         actor, token = await signed_in(app.ports, user)
         await begin_totp(app.ports, actor)

@@ -197,7 +197,7 @@ class TestTheReserve:
         await refunds.app.work(60)
         return refund_id
 
-    async def test_without_it_each_settlement_is_paid_out_and_the_refund_waits(self, refunds: RefundApp) -> None:
+    async def test_refund_waits_and_settlements_are_paid_out_without_a_reserve(self, refunds: RefundApp) -> None:
         refund_id = await self.poor(refunds)
         for _ in range(5):
             await refunds.settled("30.00")

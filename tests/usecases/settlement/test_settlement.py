@@ -151,7 +151,7 @@ async def test_a_payment_is_settled_by_the_markup_that_it_was_accepted_at(app: T
     await check_books(app.ports)
 
 
-async def test_without_a_rate_nothing_starts_and_it_is_tried_again_every_minute(app: TestApp) -> None:
+async def test_settlement_without_a_rate_waits_and_retries_every_minute(app: TestApp) -> None:
     await app.work(43_200)
     await start_recurring_jobs(app.ports)
     one = await paid(app)

@@ -250,9 +250,7 @@ class TestWatching:
         assert payouts.sender.hashes("broadcast") == {tx_hash}
 
     @pytest.mark.parametrize("ending", [Ending.NORMAL, Ending.UNKNOWN_DONE])
-    async def test_while_a_block_may_be_taken_back_it_is_sent_and_no_more(
-        self, payouts: Payouts, ending: Ending
-    ) -> None:
+    async def test_payout_stays_sent_while_its_block_may_be_reorganized(self, payouts: Payouts, ending: Ending) -> None:
         payouts.script.broadcast.append(Twist(ending=ending))
         withdrawal = await payouts.made()
         await payouts.app.work()

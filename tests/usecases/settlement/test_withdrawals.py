@@ -44,7 +44,7 @@ class TestMaking:
         assert [job.argument for job in await payouts.jobs()] == [withdrawal.id]
         assert withdrawal == await payouts.record(withdrawal.id)
 
-    async def test_its_first_event_has_no_previous_status_and_no_hash(self, payouts: Payouts) -> None:
+    async def test_first_event_of_a_payout_has_no_previous_status_and_no_hash(self, payouts: Payouts) -> None:
         withdrawal = await payouts.made()
         [event] = await payouts.app.events(withdrawal.id)
         assert event == {
@@ -208,7 +208,7 @@ class TestOperators:
         await payouts.app.work(60)
         assert (await payouts.record(withdrawal.id)).status is S.COMPLETED
 
-    async def test_without_money_a_wallet_or_a_way_there_is_no_payout_now(self, payouts: Payouts) -> None:
+    async def test_payout_now_needs_money_a_wallet_and_a_route(self, payouts: Payouts) -> None:
         async def refusal(account_id: str = payouts.account_id, *, wired: bool = True) -> str:
             ports = payouts.ports if wired else lost_wallet(payouts.ports)
             with pytest.raises(Refusal) as refused:

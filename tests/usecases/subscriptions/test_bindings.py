@@ -85,7 +85,7 @@ async def test_money_and_mandate_come_in_any_order(app: TestApp, order: tuple[Ma
     assert await statuses(app, payment.id) == [("pending", "paid")]
 
 
-async def test_without_any_notification_the_watch_finds_out(app: TestApp) -> None:
+async def test_watch_finds_a_binding_without_any_notification(app: TestApp) -> None:
     made = await subscribed(app)
     await open_link(app, made["id"])
     await simulate(app, await operation(app, made["id"]), E.CONFIRM, silent=True)

@@ -233,7 +233,7 @@ async def test_changed_flags_make_an_event_with_equal_statuses(app: TestApp) -> 
     assert told[1:] == [("active", "active", True), ("active", "active", False)]
 
 
-async def test_without_any_bank_that_binds_nothing_is_made() -> None:
+async def test_subscription_is_not_made_without_a_bank_that_binds() -> None:
     plain = FurtherBank(name="plain", capabilities=BankCapabilities(simulated=True))
     async with open_test_app(further_banks=[plain]) as app:
         app.ports.banks.order["test"] = ("plain",)  # type: ignore[index]  # a dict of the test's own app
@@ -241,7 +241,7 @@ async def test_without_any_bank_that_binds_nothing_is_made() -> None:
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
 
 
-async def test_without_any_bank_at_all_the_merchant_may_come_again(app: TestApp) -> None:
+async def test_merchant_may_retry_a_subscription_refused_without_a_bank(app: TestApp) -> None:
     app.ports.banks.banks.pop("simulator-test")  # type: ignore[attr-defined]  # a dict of the test's own app
     app.ports.banks.order["test"] = ()  # type: ignore[index]  # as above
     refused = await subscribe(app)

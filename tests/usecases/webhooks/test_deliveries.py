@@ -406,7 +406,7 @@ class TestBreaker:
         assert (delivery.status, delivery.attempts) == (DeliveryStatus.FAILED, 10)
         assert await harness.jobs() == []
 
-    async def test_it_is_walked_exactly(self, harness: Harness) -> None:
+    async def test_breaker_follows_its_schedule_exactly(self, harness: Harness) -> None:
         """10 failures from 3 events, then probes after 30 s, 1, 2, 5, 10, 30, 60 min and every 60 min."""
         account = await harness.merchant("m", BAD)
         await harness.happen(account, 3)

@@ -64,7 +64,7 @@ def numbers(app: TestApp, event_id: str) -> list[int]:
 
 class TestResendOne:
     @pytest.mark.parametrize("answers", [[], REFUSED])
-    async def test_it_goes_out_again_under_the_same_id_and_is_numbered_on(
+    async def test_resent_event_keeps_its_id_and_counts_attempts_on(
         self, app: TestApp, answers: list[DeliveryResult]
     ) -> None:
         """`X-Webhook-Id` is the same over retries and resends (docs/webhooks.md "What a receiver does")."""
@@ -269,7 +269,7 @@ class TestRetention:
         with pytest.raises(Refusal, match="No event"):
             await get_event(app.ports, await caller(app), old[0])
 
-    async def test_it_goes_on_where_it_was_and_comes_back_every_day(self, app: TestApp) -> None:
+    async def test_retention_continues_where_it_was_and_runs_every_day(self, app: TestApp) -> None:
         await start_recurring_jobs(app.ports)
         await start_recurring_jobs(app.ports)
         [job] = [each for each in await jobs(app) if each.kind == RETAIN]

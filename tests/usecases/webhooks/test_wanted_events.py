@@ -95,7 +95,7 @@ async def test_unwanted_events_are_skipped_and_the_rest_sent(app: TestApp) -> No
     assert (await app.get("/webhook-endpoint")).json()["event_types"] == list(ALWAYS)
 
 
-async def test_without_a_receiver_it_is_held_only_if_it_is_wanted() -> None:
+async def test_event_without_a_receiver_is_held_only_if_wanted() -> None:
     async with open_test_app(receiver=False) as app:
         await choose(app, MONEY)
         await bound(app)
