@@ -157,3 +157,24 @@ async def test_commit_that_no_standby_has_is_neither_acknowledged_nor_read(
             finally:
                 await one.close()
                 await other.close()
+
+
+async def test_commit_whose_wait_for_the_standby_is_cancelled_is_not_acknowledged() -> None:
+    """Postgres answers it with a warning and success. `pg_cancel_backend` and limits of the server do that."""
+    with own_postgres() as primary:
+        await migrate(Settings(database_url=primary.url))
+        async with primary.standby() as standby:
+            storage = await PostgresStorage.open(primary.url)
+            operator = await asyncpg.connect(primary.url)
+            try:
+                standby.stop(signal.SIGINT)
+                alone = asyncio.create_task(put(storage, job("alone", 0)))
+                cancelled = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+                while not alone.done():
+                    await operator.execute(cancelled)
+                with pytest.raises(Unavailable):
+                    await alone
+            finally:
+                standby.start()
+                await operator.close()
+                await storage.close()

@@ -178,6 +178,7 @@ class Commits:
         went_well = False
         try:
             yield connection
+            self._pool.require_replicated(connection)
             went_well = True
         except (_Clash, Stale):
             went_well = True

@@ -15,8 +15,15 @@ import asyncpg
 from .gate import Gate
 
 ACQUIRE_SECONDS = 10
+_UNREPLICATED = "SyncRepWaitForLSN"
+"""Postgres' function that ends a wait for a standby with a warning. The text of the warning depends on its language."""
 _KEPT = 8
 """Connections kept at most. The others return to the pool, which closes connections that stay idle for some minutes."""
+
+
+class NotReplicated(ConnectionError):
+    """Somebody ended a commit's wait for its synchronous standby. Postgres reports such a commit as done, although a
+    failover would lose it."""
 
 
 class Connections:
@@ -29,6 +36,7 @@ class Connections:
         self._table_map: list[Any] = []
         self._used: set[Any] = set()
         self._waiting: set[asyncio.Timeout] = set()
+        self._unreplicated: set[Any] = set()
         self.moved = 0
         """Number of connections taken or returned so far."""
 
@@ -47,7 +55,7 @@ class Connections:
             connection = self._table_map.pop()
             if not connection.is_closed():
                 break
-            await self._pool.release(connection)
+            await self._release(connection)
         else:
             connection = await self._acquired()
         self._used.add(connection)
@@ -58,21 +66,40 @@ class Connections:
         async with asyncio.timeout(None) as limit:
             self._waiting.add(limit)
             try:
-                return await self._pool.acquire(timeout=ACQUIRE_SECONDS)
+                connection = await self._pool.acquire(timeout=ACQUIRE_SECONDS)
             finally:
                 self._waiting.discard(limit)
+        connection.add_log_listener(self._note)
+        return connection
+
+    def _note(self, connection: Any, message: Any) -> None:
+        """Receive a message of the server. It is called before the statement that it belongs to returns."""
+        if getattr(message, "server_source_function", None) == _UNREPLICATED:
+            self._unreplicated.add(connection)
+
+    def require_replicated(self, connection: Any) -> None:
+        """Raise NotReplicated if the last commit on this connection did not wait for its standby."""
+        if connection in self._unreplicated:
+            self._unreplicated.discard(connection)
+            raise NotReplicated("the wait for the synchronous standby was cancelled")
 
     async def give(self, connection: Any) -> None:
         """Return a connection after successful work. It goes back to the pool if a request waits for one."""
         self._let_go(connection)
         if self._waiting or len(self._table_map) >= self._most_kept or self._pool.is_closing():
-            await self._pool.release(connection)
+            await self._release(connection)
         else:
             self._table_map.append(connection)
 
     async def drop(self, connection: Any) -> None:
         """Return a connection after a fault. The pool checks whether it still works."""
         self._let_go(connection)
+        await self._release(connection)
+
+    async def _release(self, connection: Any) -> None:
+        self._unreplicated.discard(connection)
+        with contextlib.suppress(asyncpg.InterfaceError):  # it is closed
+            connection.remove_log_listener(self._note)
         await self._pool.release(connection)
 
     def _let_go(self, connection: Any) -> None:
@@ -94,6 +121,7 @@ class Connections:
         connection = await self.take()
         try:
             rows: Sequence[Any] = await connection.fetch(statement, *parameters)
+            self.require_replicated(connection)
         except asyncio.CancelledError:
             await asyncio.shield(asyncio.ensure_future(self._end(connection)))
             raise
@@ -119,7 +147,7 @@ class Connections:
     async def close(self) -> None:
         """Release the kept connections, then close the pool after running work ends."""
         while self._table_map:
-            await self._pool.release(self._table_map.pop())
+            await self._release(self._table_map.pop())
         await self._pool.close()
 
     def terminate(self) -> None:
