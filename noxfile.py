@@ -71,6 +71,14 @@ def drills(session: nox.Session) -> None:
 
 
 @dev_session
+def failover(session: nox.Session) -> None:
+    """Kill the primary of Postgres under load and promote its standby, 80 times: some fifteen minutes
+    (docs/operations.md)."""
+    arguments = ("-n", "0", "-s", "tests/drills/test_failover.py", *session.posargs)
+    session.run("pytest", *arguments, env={"CAMBIST_FAILOVERS": "50", "CAMBIST_DRILLS": "full"})
+
+
+@dev_session
 def simulate(session: nox.Session) -> None:
     """Simulate whole installations under faults, by seeds: `-- --hours 1000 --jobs 2`; one: `-- --seed 17`
     (docs/reliability.md)."""

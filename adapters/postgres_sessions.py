@@ -4,8 +4,9 @@ A statement after connecting applies the session's settings. A pooler (PgBouncer
 parameters, or drop them silently.
 """
 
+import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from secrets import token_hex
 from typing import Any
@@ -94,19 +95,21 @@ async def create_pool(
     settings: Mapping[str, str],
     *,
     within: float,
-    then: str = "",
+    then: Callable[[Any], Awaitable[None]],
     **given: Any,
 ) -> Any:
-    """Create a pool of such connections. `then`: a further statement that each connection runs first; `given`:
-    arguments of asyncpg.
+    """Create a pool of such connections. `then` is called with each new connection, within `within` seconds;
+    `given`: arguments of asyncpg.
 
     Raises: the same as `connect`.
     """
     read = _read(url)
-    text = ";".join((_setting(_named(read, settings)), then))
+    text = _setting(_named(read, settings))
 
     async def begin(connection: Any) -> None:
-        await connection.execute(text, timeout=within)
+        async with asyncio.timeout(within):
+            await connection.execute(text)
+            await then(connection)
 
     return await asyncpg.create_pool(_dsn(read), timeout=_limit(read, within), init=begin, **given)
 

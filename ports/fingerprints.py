@@ -36,6 +36,10 @@ class Beside(Protocol):
         """Replace the stored marks. When it returns they are on disk. Raises: Unavailable."""
         ...
 
+    async def accept(self) -> None:
+        """Forget that processes miss commits in this database, because it is accepted as it is. Raises: Unavailable."""
+        ...
+
 
 class Nowhere:
     """A port without storage, for databases whose copies cannot be detected: in memory, or from another package."""
@@ -50,3 +54,6 @@ class Nowhere:
 
     async def write(self, marks: Fingerprints) -> None:
         """Store nothing."""
+
+    async def accept(self) -> None:
+        """Do nothing."""

@@ -9,7 +9,7 @@ from typing import Any, Generic
 import msgspec
 
 from .jobs import Job
-from .storage import Clocked, Losable, Queueing, R, Repository, Snapshot, Storage, Unit
+from .storage import Clocked, Located, Losable, Queueing, R, Repository, Snapshot, Storage, Unit
 from .unreadable import Resume, SettingAside
 
 
@@ -71,6 +71,10 @@ class ForwardingStorage:
     def lost(self) -> str | None:
         """Return None for a storage that cannot be lost."""
         return self.inner.lost() if isinstance(self.inner, Losable) else None
+
+    def location(self) -> str | None:
+        """Return None for a storage that does not know its location."""
+        return self.inner.location() if isinstance(self.inner, Located) else None
 
     async def take_up(self, resume: Resume, /) -> int:
         """Return 0 for a storage that sets nothing aside."""

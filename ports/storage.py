@@ -262,6 +262,16 @@ class Losable(Protocol):
 
 
 @runtime_checkable
+class Located(Protocol):
+    """A storage that knows which database its connections reach. Optional."""
+
+    def location(self) -> str | None:
+        """Return the location that the newest connection reached (`Beside.place`); None if it is unknown. Cheap, so
+        callers may check often."""
+        ...
+
+
+@runtime_checkable
 class Clocked(Protocol):
     """A storage that can tell whether it judges due times and leases by the process's own clock. Others use another
     clock."""

@@ -224,6 +224,30 @@ class PostgresServer:
                     raise RuntimeError(f"Postgres did not start: {log_text}")
                 time.sleep(0.05)
 
+    @property
+    def port(self) -> int:
+        return int(self._command[6])
+
+    def kill(self) -> None:
+        """End it and all its processes by SIGKILL, as a machine that dies does."""
+        self._signal_all(signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait(HANGS)
+            self._process = None
+
+    def follow(self, primary: "PostgresServer") -> None:
+        """Become a standby of `primary`, whatever it was before. The primary waits for it only where
+        `synchronous_standby_names` says so."""
+        self.stop(signal.SIGINT)
+        data = self._folder / "data"
+        shutil.rmtree(data, ignore_errors=True)
+        program = self._command[0].parent / "pg_basebackup"
+        _call([program, "-D", data, "-d", primary.url, "-R", "-c", "fast"], self._folder, self._rights)
+        own = data / "postgresql.auto.conf"
+        kept = [line for line in own.read_text().splitlines() if not line.startswith("synchronous_standby_names")]
+        own.write_text("\n".join([*kept, ""]))
+        self.start()
+
     @asynccontextmanager
     async def standby(self) -> "AsyncIterator[PostgresServer]":
         """A running standby; from here on this server's commits wait for it, as for any other of the same data."""

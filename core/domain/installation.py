@@ -28,6 +28,10 @@ class Because(StrEnum):
     """Its location differs from the recorded one, or its mark is missing: a copy, whoever made it."""
     OLDER = "older"
     """It is older than its mark: somebody restored an earlier state in its place."""
+    INCOMPLETE = "incomplete"
+    """A promoted server lacks commits that were confirmed, or nothing proves that it has all of them."""
+    PROMOTED = "promoted"
+    """A server was promoted, and the processes are still finding out whether it lacks anything. Never stored."""
     BY_HAND = "by_hand"
     """An operator set it."""
     ALTERED = "altered"
@@ -41,6 +45,8 @@ TOLD = {
     Because.RESTORED: "it was restored from a backup",
     Because.COPIED: "it is a copy, or lies elsewhere than before",
     Because.OLDER: "it is an older state than the one that was last in its place",
+    Because.INCOMPLETE: "a promoted server lacks confirmed commits, or nothing proves that it has them",
+    Because.PROMOTED: "a server was promoted, and whether it lacks anything is being found out",
     Because.BY_HAND: "an operator said so",
     Because.ALTERED: "what the database says of its hold was written by another hand than the service's",
     Because.UNREADABLE: "what the database says of itself cannot be read",
@@ -105,6 +111,16 @@ def recognised(
     if marks is None or is_elsewhere:
         return Because.COPIED
     return None if installation.mark in marks or begun else Because.OLDER
+
+
+def undecided(installation: Installation, location: str | None) -> Installation:
+    """Return the row, quarantined while the database lies elsewhere than the row says. `location`: where the newest
+    connection found it; None if that is unknown."""
+    if installation.is_held or None in (location, installation.place) or location == installation.place:
+        return installation
+    return msgspec.structs.replace(
+        installation, held_since=installation.marked_at, held_because=Because.PROMOTED, as_of=installation.marked_at
+    )
 
 
 def marked(installation: Installation, mark: str, place: str | None, now: datetime) -> Installation:

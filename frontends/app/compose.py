@@ -34,6 +34,7 @@ from ...ports.queue import Queue
 from ...ports.storage import Storage
 from ...ports.tools import FileTools, StorageTools, WakeUp
 from ...ports.vault import Vault, VaultError, VaultMisfit
+from ...ports.witnesses import Witnessed
 from ..layers.guard.guard import Guard, guarded_ports
 from ..layers.quarantine import held_ports
 from ..settings.plugins import has_own_schema, needing, opened_storage, scheme_of
@@ -71,6 +72,8 @@ class App(msgspec.Struct, frozen=True, kw_only=True):
     ports: Ports
     telemetry: Telemetry | None = None
     """Metrics and traces of the process; None: none."""
+    witnessed: Witnessed | None = None
+    """The storage, if its server may be replaced by a promoted one."""
     live_simulators: tuple[str, ...] = ()
     """Simulators of live mode: used there, or missing there if the settings do not allow them (simulators.py)."""
 
@@ -124,7 +127,7 @@ async def open_app(
         keeping = settings if adapters.storage is None else msgspec.structs.replace(settings, database_url=None)
         vault = await _vault(keeping, kept)
         if recognising and adapters.storage is None and has_own_schema(settings.storage_url):
-            await recognise(kept, vault, open_beside(settings), ticking, SystemIds())
+            await recognise(kept, vault, open_beside(settings), ticking, SystemIds(), _witnessed(kept))
         if fitting and keeping.storage_url != "memory://":
             await _require_fitting(keeping, kept, vault, ticking, writing=recognising)
         local_files = LocalFiles(settings.data_dir / "uploads", settings.base_url, vault, ticking)
@@ -175,8 +178,13 @@ async def open_app(
             settings=settings,
             ports=held_ports(seen, kept),
             telemetry=telemetry,
+            witnessed=_witnessed(kept),
             live_simulators=tuple(providers.live_simulators),
         )
+
+
+def _witnessed(kept: Storage) -> Witnessed | None:
+    return kept if isinstance(kept, Witnessed) else None
 
 
 def _breaches(telemetry: Telemetry | None) -> Callable[[str], None]:

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.domain.accounts.accounts import Mode
-from ...core.usecases.common.quarantine import read_hold, read_installation
+from ...core.domain.installation import Because
+from ...core.usecases.common.quarantine import read_hold, read_present
 from ...ports.bundle import Ports
 from ...ports.faults import Fault, Held, Unavailable
 from ...ports.storage import Storage
@@ -49,13 +50,16 @@ def held_ports(ports: Ports, kept: Storage) -> Ports:
 
 
 async def _require_no_hold(kept: Storage, vault: Vault, operation: str) -> None:
-    """Refuse the operation while the installation is held. Raises: Held; Unavailable when the row cannot be read."""
+    """Refuse the operation while the installation is held. Raises: Held; Unavailable when the row cannot be read, and
+    for the seconds in which a promoted server is examined."""
     try:
-        installation = await read_installation(kept, vault)
+        installation = await read_present(kept, vault)
     except Unavailable:
         raise
     except Fault as fault:
         raise Unavailable(f"whether the installation is held cannot be told: {fault}") from fault
+    if installation is not None and installation.held_because is Because.PROMOTED:
+        raise Unavailable(f"no {operation} yet: {installation.told}")
     if installation is not None and installation.is_held:
         raise Held(f"held: no {operation} in live mode until `cambist resume`")
 

@@ -126,8 +126,11 @@ async def test_a_server_that_is_not_there_for_a_moment_is_waited_for(
             raise refusals.pop()
         return await take()
 
-    pool = msgspec.defstruct("Pool", ["take", "give", "drop"])
-    monkeypatch.setattr(server._groups._commits, "_pool", pool(refusing, server._pool.give, server._pool.drop))
+    plain = server._pool
+    pool = msgspec.defstruct("Pool", ["take", "give", "drop", "require_replicated"])
+    monkeypatch.setattr(
+        server._groups._commits, "_pool", pool(refusing, plain.give, plain.drop, plain.require_replicated)
+    )
     await put(server, payment("pay_1"))
     assert await read(server, Payment, "pay_1") is not None
 

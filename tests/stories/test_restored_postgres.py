@@ -1,6 +1,7 @@
 """A Postgres database that is a copy is recognised by its place, whatever way it came there."""
 
 import asyncio
+import contextlib
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,18 +11,21 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.installation import Because
+from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.core.usecases.common.quarantine import read_hold
+from cambist.core.usecases.actions.audit import list_audit
+from cambist.core.usecases.common.quarantine import read_hold, read_installation
 from cambist.core.usecases.installation.marking import mark_anew
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.payments.payments import create_payment
-from cambist.frontends.app.compose import migrate, open_app
+from cambist.frontends.app.compose import App, migrate, open_app
 from cambist.frontends.app.maintenance import open_beside
 from cambist.frontends.process.marking import marks_kept
 from cambist.frontends.settings.settings import Settings
-from cambist.ports.faults import Fault
-from tests.servers import client_programs, database, own_postgres
+from cambist.ports.faults import Fault, Unavailable
+from tests.payout_kit import WALLET
+from tests.servers import _execute, client_programs, database, own_postgres
 from tests.stories.processes import eventually
 
 
@@ -94,25 +98,97 @@ def test_a_dump_that_was_restored_over_the_database_itself_is_held(original: str
     assert asyncio.run(why_held(settings(original, tmp_path))) is Because.COPIED
 
 
-def test_a_server_that_was_promoted_is_held_while_processes_go_on(tmp_path: Path) -> None:
-    """The promoted server may lack the former primary's last commits, and a timeline does not show it."""
+async def until_marked(app: App, *, times: int = 1) -> None:
+    """Wait until this process has marked itself so often in the database."""
+    witnessed = app.witnessed
+    assert witnessed is not None
+    mine = witnessed.process
+
+    async def marked() -> bool:
+        with contextlib.suppress(Fault):
+            return any(each.process == mine and each.number >= times for each in await witnessed.witnesses())
+        return False
+
+    await eventually(marked)
+
+
+async def held_now(app: App) -> Because | None:
+    """Return why it is held for longer than a promoted server is examined."""
+    with contextlib.suppress(Fault):
+        found = await read_hold(app.ports)
+        if found is not None and found.held_because is not Because.PROMOTED:
+            return found.held_because
+    return None
+
+
+def test_promoted_server_with_every_commit_is_not_held(tmp_path: Path) -> None:
+    """A process lived through the failover and finds all of its commits. The audit log says so."""
     with own_postgres() as server:
         own = settings(server.url, tmp_path)
         asyncio.run(fill(own))
-        assert asyncio.run(why_held(own)) is None
 
-        async def noticed() -> Because | None:
+        async def story() -> AuditEntry:
             async with open_app(own) as app, marks_kept(app):
+                await until_marked(app)
                 await asyncio.to_thread(server.promote)
 
-                async def look() -> Because | None:
-                    try:
-                        found = await read_hold(app.ports)
-                    except Fault:
-                        return None
-                    return None if found is None else found.held_because
+                async def accepted() -> list[AuditEntry]:
+                    with contextlib.suppress(Fault):
+                        return await list_audit(app.ports, operator="cambist", limit=9)
+                    return []
 
-                return await eventually(look)
+                (entry,) = await eventually(accepted)
+                assert await read_hold(app.ports) is None
+                return entry
 
-        assert asyncio.run(noticed()) is Because.COPIED
+        entry = asyncio.run(story())
+        assert (entry.action, "timeline 00000002" in entry.after) == ("failover.accept", True)
+        assert asyncio.run(why_held(own)) is None
+
+
+def test_server_that_lacks_a_commit_is_held_until_it_is_resumed(tmp_path: Path) -> None:
+    with own_postgres() as server:
+        own = settings(server.url, tmp_path)
+        asyncio.run(fill(own))
+
+        async def story() -> Because | None:
+            async with open_app(own) as app, marks_kept(app):
+                await until_marked(app)
+                await _execute(server.url, "UPDATE commit_marks SET number = number - 1")
+                because = await eventually(lambda: held_now(app))
+                await resume(app.ports, open_beside(own))
+                await until_marked(app, times=3)
+                assert await read_hold(app.ports) is None
+                return because
+
+        assert asyncio.run(story()) is Because.INCOMPLETE
+
+
+def test_promoted_server_that_nobody_lived_through_is_held(tmp_path: Path) -> None:
+    with own_postgres() as server:
+        own = settings(server.url, tmp_path)
+        asyncio.run(fill(own))
+        server.promote()
         assert asyncio.run(why_held(own)) is Because.COPIED
+
+
+def test_promoted_server_sends_nothing_until_it_is_examined(tmp_path: Path) -> None:
+    """A command finds that a process may have lived through the failover, and leaves the decision to it."""
+    with own_postgres() as server:
+        own = settings(server.url, tmp_path)
+        asyncio.run(fill(own))
+
+        async def story() -> tuple[Because | None, bool]:
+            async with open_app(own) as app:
+                assert app.witnessed is not None
+                await app.witnessed.mark()
+                await asyncio.to_thread(server.promote)
+                async with open_app(own) as command:
+                    found = await read_hold(command.ports)
+                    with pytest.raises(Unavailable, match="promoted"):
+                        await command.ports.senders.of_mode("live").sign("wd_1", WALLET, 1_000_000)
+                    stored = await read_installation(command.ports.storage, command.ports.vault)
+                assert stored is not None
+                return None if found is None else found.held_because, stored.is_held
+
+        assert asyncio.run(story()) == (Because.PROMOTED, False)

@@ -18,6 +18,7 @@ from ..sql.tables import Tables
 from ..table.writes import Add, Remove, Save, Write
 from .bulk import Bulk, parted
 from .joined import TAKEN_BACK, joined
+from .marks import CommitMark, Marks
 from .pool import Connections
 from .standby import CONFIRM
 
@@ -82,10 +83,11 @@ class Broken(Exception):
 
 
 class Commits:
-    """Writer of units on the connections of a pool. `fetch` runs a quick statement."""
+    """Writer of units on the connections of a pool, with `marks`. `fetch` runs a quick statement."""
 
-    def __init__(self, pool: Connections, tables: Tables, bulk: Bulk, fetch: Fetch) -> None:
+    def __init__(self, pool: Connections, tables: Tables, bulk: Bulk, fetch: Fetch, marks: Marks) -> None:
         self._pool = pool
+        self._marks = marks
         self._tables = tables
         self._bulk = bulk
         self._fetch = fetch
@@ -156,8 +158,8 @@ class Commits:
         """Run the transaction, again after a deadlock. Raises: Stale, Conflict; Broken; the driver's faults."""
         for tried in range(_TRIES):
             try:
-                async with self.connection() as connection:
-                    await self._transact(connection, writes, queued=tried > 0, durable=durable)
+                async with self.connection() as (connection, mark):
+                    await self._transact(connection, mark, writes, queued=tried > 0, durable=durable)
             except _Clash as clash:
                 raise await self._conflict(clash) from None
             except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
@@ -167,19 +169,21 @@ class Commits:
                 return
 
     @contextlib.asynccontextmanager
-    async def connection(self) -> AsyncIterator[Any]:
-        """Lend a connection of the pool. Raises Broken when it breaks, or cannot be made."""
+    async def connection(self) -> AsyncIterator[tuple[Any, CommitMark | None]]:
+        """Lend a connection of the pool for one commit, and the commit's mark. Raises Broken when the connection
+        breaks, or cannot be made."""
         try:
             connection = await self._pool.take()
         except TimeoutError:
             raise
         except _NOT_THERE as fault:
             raise Broken(fault) from fault
-        went_well = False
+        mark = self._marks.of_commit()
+        went_well = done = False
         try:
-            yield connection
+            yield connection, mark
             self._pool.require_replicated(connection)
-            went_well = True
+            went_well = done = True
         except (_Clash, Stale):
             went_well = True
             raise
@@ -188,9 +192,12 @@ class Commits:
                 raise Broken(fault) from fault
             raise
         finally:
+            self._marks.end(mark, done=done, again=not _is_gone(connection))
             await (self._pool.give if went_well else self._pool.drop)(connection)
 
-    async def _transact(self, connection: Any, writes: Sequence[Write], *, queued: bool, durable: bool) -> None:
+    async def _transact(
+        self, connection: Any, mark: CommitMark | None, writes: Sequence[Write], *, queued: bool, durable: bool
+    ) -> None:
         """Write a unit in one transaction, by the first of three ways that works.
 
         Raises: Stale, _Clash; the driver's faults.
@@ -199,32 +206,35 @@ class Commits:
             # First way, for long units: rows as arrays. If a part is refused, go on with single statements in the
             # unit's order, which find out what was refused.
             with contextlib.suppress(*TAKEN_BACK, _Clash, Stale):
-                await self._in_bulk(connection, writes)
+                await self._in_bulk(connection, mark, writes)
                 return
         # Second way, for short units: all statements joined into one, which saves round trips.
         statements = self._tables.of_unit(writes)
         one = None if queued else joined(statements, durable=durable)
         if one is not None:
+            text, parameters = one if mark is None or not durable else mark.added(*one)
             with contextlib.suppress(*TAKEN_BACK):
-                await connection.fetchval(one[0], *one[1])
+                await connection.fetchval(text, *parameters)
                 return
         # Third way: the statements one after the other. A single statement is a transaction already, in one round trip
         # instead of three.
         async with connection.transaction() if len(statements) > 1 else contextlib.nullcontext():
             if queued:
                 await connection.execute(_QUEUE_LOCK)
-            for write, statement in statements:
+            for write, statement in _marked(statements, mark):
                 await _write(connection, write, statement)
 
-    async def _in_bulk(self, connection: Any, writes: Sequence[Write]) -> None:
+    async def _in_bulk(self, connection: Any, mark: CommitMark | None, writes: Sequence[Write]) -> None:
         """Write a long unit in few statements. Raises: as `_transact`, and TAKEN_BACK."""
         together, rest = parted(writes)
         statements = self._tables.of_unit(rest)
         async with connection.transaction() if statements else contextlib.nullcontext():
             if together:
                 text, parameters = self._bulk.statement(together)
+                if mark is not None:
+                    text, parameters = mark.added(text, parameters)
                 await connection.fetchval(text, *parameters)
-            for write, statement in statements:
+            for write, statement in statements if together else _marked(statements, mark):
                 await _write(connection, write, statement)
 
     async def _conflict(self, clash: _Clash) -> Conflict:
@@ -241,6 +251,16 @@ def _is_guarded(writes: Sequence[Write]) -> bool:
     Sums alone could. A removal alone would leave no trace that shows who made it.
     """
     return any(isinstance(write, Add | Save) for write in writes)
+
+
+def _marked(
+    statements: Sequence[tuple[Write, Statement]], mark: CommitMark | None
+) -> Sequence[tuple[Write, Statement]]:
+    """Return the statements of a transaction, the first one with the mark."""
+    if mark is None or not statements:
+        return statements
+    (write, (text, parameters)), *rest = statements
+    return [(write, mark.added(text, parameters)), *rest]
 
 
 def _without_sums(write: Write, row: Sequence[Any]) -> list[Any]:

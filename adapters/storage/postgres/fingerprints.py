@@ -1,17 +1,8 @@
 """Location of a Postgres database, which tells a copy from the original: cluster, timeline and table."""
 
-import asyncpg
-
 from ....ports.fingerprints import Fingerprints
 from ...postgres_sessions import asking
-
-_WHERE = """
-SELECT (SELECT system_identifier FROM pg_control_system()),
-CASE WHEN pg_is_in_recovery() THEN NULL ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END,
-to_regclass('installations')::oid
-"""
-_UNTOLD = (asyncpg.InsufficientPrivilegeError, asyncpg.FeatureNotSupportedError, asyncpg.UndefinedFunctionError)
-"""Errors of hosted services that hide the inside of the server."""
+from .marks import ACCEPT, place_of
 
 
 class PostgresFingerprints:
@@ -30,11 +21,7 @@ class PostgresFingerprints:
         promoted replica starts a timeline. Raises: Unavailable.
         """
         async with asking(self._url) as connection:
-            try:
-                system, timeline, table = await connection.fetchrow(_WHERE)
-            except _UNTOLD:
-                return None
-        return None if timeline is None else f"system {system} timeline {timeline} table {table}"
+            return await place_of(connection)
 
     async def read(self) -> Fingerprints | None:
         """Return None, because nothing is stored."""
@@ -42,3 +29,8 @@ class PostgresFingerprints:
 
     async def write(self, marks: Fingerprints) -> None:
         """Do nothing."""
+
+    async def accept(self) -> None:
+        """Accept what processes miss here. Raises: Unavailable."""
+        async with asking(self._url) as connection:
+            await connection.execute(ACCEPT)

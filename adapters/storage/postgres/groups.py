@@ -166,10 +166,13 @@ class Groups:
         except ValueError:  # sums that only together are beyond 64 bits
             return False
         # If no unit of the group needs the disk, the commit does not wait for it.
-        if not any(waiting.durable for waiting in group):
+        durable = any(waiting.durable for waiting in group)
+        if not durable:
             text = unawaited(text)
         try:
-            async with self._commits.connection() as connection:
+            async with self._commits.connection() as (connection, mark):
+                if mark is not None and durable:
+                    text, parameters = mark.added(text, parameters)
                 await connection.fetchval(text, *parameters)
         except Broken as broken:
             # The outcome is unknown. Each unit finds out for itself whether it was committed.

@@ -13,17 +13,11 @@ from typing import Any
 import asyncpg
 
 from .gate import Gate
+from .standby import NotReplicated, is_wait_ended
 
 ACQUIRE_SECONDS = 10
-_UNREPLICATED = "SyncRepWaitForLSN"
-"""Postgres' function that ends a wait for a standby with a warning. The text of the warning depends on its language."""
 _KEPT = 8
 """Connections kept at most. The others return to the pool, which closes connections that stay idle for some minutes."""
-
-
-class NotReplicated(ConnectionError):
-    """Somebody ended a commit's wait for its synchronous standby. Postgres reports such a commit as done, although a
-    failover would lose it."""
 
 
 class Connections:
@@ -74,7 +68,7 @@ class Connections:
 
     def _note(self, connection: Any, message: Any) -> None:
         """Receive a message of the server. It is called before the statement that it belongs to returns."""
-        if getattr(message, "server_source_function", None) == _UNREPLICATED:
+        if is_wait_ended(message):
             self._unreplicated.add(connection)
 
     def require_replicated(self, connection: Any) -> None:

@@ -6,7 +6,7 @@ connections, so that a slow list never delays the write of a payment.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
@@ -21,6 +21,7 @@ from ....ports.faults import Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import R
 from ....ports.unreadable import UnreadableRow
+from ....ports.witnesses import Witness
 from ...postgres_sessions import create_pool, is_shared
 from ..sql.asides import taken_out_of_postgres
 from ..sql.revisions import require_head
@@ -39,11 +40,12 @@ from .faults import translated
 from .gate import Gate
 from .groups import Groups
 from .lookups import HotReader
+from .marks import Marks, follows, place_of
 from .migrate import postgres_beside, postgres_current
 from .pool import ACQUIRE_SECONDS, Connections
 from .sessions import READS, UNITS, ask_by_itself, leave, require_own_session, require_utf8
 from .stall import Stall
-from .standby import CONFIRM, REASON, Standby, commit_apart, waiting_for_standby
+from .standby import CONFIRM, REASON, Standby, commit_apart, confirm, waiting_for_standby
 
 _COMMAND_SECONDS = 15
 _READ_SECONDS = 60
@@ -83,6 +85,7 @@ class PostgresStorage(SqlStorage):
         pool: Connections,
         reading: Connections,
         watches: Sequence[Stall | Standby],
+        marks: Marks,
         clock: Clock | None,
         wake_up: WakeUp,
         catalogue: Sequence[Table],
@@ -92,10 +95,11 @@ class PostgresStorage(SqlStorage):
         self._pool = pool
         self._long = reading
         self._watches = watches
+        self._marks = marks
         self._room = Room(time.monotonic if clock is None else clock.monotonic, _is_full)
         self._hot = HotReader(self._tables, self._ask, self._fetch, self._met)
         bulk = Bulk()
-        self._groups = Groups(Commits(self._pool, self._tables, bulk, self._fetch), bulk)
+        self._groups = Groups(Commits(self._pool, self._tables, bulk, self._fetch, marks), bulk)
 
     @property
     def _job_statements(self) -> JobStatements:
@@ -117,8 +121,15 @@ class PostgresStorage(SqlStorage):
         only `cambist migrate` changes it); NotConfigured for a database that cannot store every text, for a
         transaction pooler, and for a URL that cannot be parsed; Unavailable when the server does not answer.
         """
+        marks = Marks()
+
+        async def begin(connection: Any) -> None:
+            # A new connection may reach a server that has crashed, or another server, so reads on it must be confirmed.
+            await confirm(connection)
+            marks.location = await place_of(connection)
+
         try:
-            pool = await cls._units(url, connections)
+            pool = await cls._units(url, connections, begin)
         except Unavailable as fault:
             if await waiting_for_standby(url):
                 raise Unavailable(REASON) from fault
@@ -138,7 +149,7 @@ class PostgresStorage(SqlStorage):
                     url,
                     READS,
                     within=ACQUIRE_SECONDS,
-                    then=CONFIRM,
+                    then=begin,
                     min_size=0,
                     max_size=connections,
                     command_timeout=_READ_SECONDS,
@@ -158,19 +169,17 @@ class PostgresStorage(SqlStorage):
         standby = Standby(gate, commit, lambda: commit_apart(url), lambda: waiting_for_standby(url))
         stall.watch()
         standby.watch()
-        return cls(units, reads, (stall, standby), clock, wake_up, catalogue)
+        return cls(units, reads, (stall, standby), marks, clock, wake_up, catalogue)
 
     @staticmethod
-    async def _units(url: str, connections: int) -> Any:
+    async def _units(url: str, connections: int, begin: Callable[[Any], Awaitable[None]]) -> Any:
         """Make the pool for units. Raises: NotConfigured; Unavailable."""
         with translated():
             pool: Any = await create_pool(
                 url,
                 UNITS,
                 within=ACQUIRE_SECONDS,
-                # A new connection may reach a server that has crashed, or another server, so reads on it must be
-                # confirmed.
-                then=CONFIRM,
+                then=begin,
                 min_size=1,
                 max_size=connections,
                 command_timeout=_COMMAND_SECONDS,
@@ -258,12 +267,39 @@ class PostgresStorage(SqlStorage):
         await self._fetch(beat("$1"), (now,))
         await self._ask(f"SELECT beaten_at FROM {HEARTBEAT}", ())  # noqa: S608 - nothing from outside
 
+    @property
+    def process(self) -> str:
+        """The id under which this process marks itself."""
+        return self._marks.process
+
+    def location(self) -> str | None:
+        """Return the location of the database that the newest connection reached."""
+        return self._marks.location
+
+    def follows(self, former: str, present: str) -> bool:
+        """Return whether `present` is a later timeline of the same database."""
+        return follows(former, present)
+
+    async def mark(self) -> Sequence[Witness]:
+        """Mark this process, and return the marks of all processes."""
+        return await self._marks.mark(self._fetch)
+
+    async def witnesses(self) -> Sequence[Witness]:
+        """Return the marks of all processes."""
+        return await self._marks.witnesses(self._fetch)
+
+    def begin_anew(self) -> None:
+        """Continue under another id."""
+        self._marks.begin_anew()
+
     async def close(self) -> None:
         """Let running units end, then disconnect."""
         if self._closed:
             return
         with suppress(TimeoutError):
             await asyncio.wait_for(self._notes.again(), _COMMAND_SECONDS)
+        with suppress(TimeoutError, Unavailable):
+            await asyncio.wait_for(self._leave(), _COMMAND_SECONDS)
         self._closed = True
         for watch in self._watches:
             await watch.end()
@@ -273,6 +309,10 @@ class PostgresStorage(SqlStorage):
         except TimeoutError:
             self._pool.terminate()
             self._long.terminate()
+
+    async def _leave(self) -> None:
+        await self._groups.close()
+        await self._marks.leave(self._fetch)
 
     async def _end(self) -> None:
         await self._groups.close()

@@ -10,6 +10,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from contextvars import Context
+from typing import Any
 
 import asyncpg
 
@@ -97,11 +98,38 @@ class Standby:
         return False
 
 
-async def commit_apart(url: str) -> None:
-    """Run CONFIRM on a new connection. Raises: asyncpg's errors; TimeoutError."""
-    connection = await connect(url, within=ANSWERS_WITHIN)
+class NotReplicated(ConnectionError):
+    """Somebody ended a commit's wait for its synchronous standby. Postgres reports such a commit as done, although a
+    failover would lose it."""
+
+
+def is_wait_ended(message: Any) -> bool:
+    """Return whether a message of the server says so. Its text depends on the server's language."""
+    return getattr(message, "server_source_function", None) == "SyncRepWaitForLSN"
+
+
+async def confirm(connection: Any) -> None:
+    """Run CONFIRM. Raises: NotReplicated; asyncpg's errors; TimeoutError."""
+    ended: list[Any] = []
+
+    def note(_: Any, message: Any) -> None:
+        if is_wait_ended(message):
+            ended.append(message)
+
+    connection.add_log_listener(note)
     try:
         await connection.execute(CONFIRM)
+    finally:
+        connection.remove_log_listener(note)
+    if ended:
+        raise NotReplicated("the wait for the synchronous standby was cancelled")
+
+
+async def commit_apart(url: str) -> None:
+    """Run CONFIRM on a new connection. Raises: NotReplicated; asyncpg's errors; TimeoutError."""
+    connection = await connect(url, within=ANSWERS_WITHIN)
+    try:
+        await confirm(connection)
     finally:
         connection.terminate()
 

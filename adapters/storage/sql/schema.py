@@ -13,6 +13,8 @@ from ..table.table_map import Rule, TableMap, keep
 
 HEARTBEAT = "heartbeat"
 """Table of one row that a health check writes, because a full disk can still be read."""
+MARKS = "commit_marks"
+"""Table of the marks that processes leave in Postgres (ports/witnesses.py). SQLite has it empty."""
 
 
 @cache
@@ -60,6 +62,7 @@ def metadata(catalogue: tuple[Table, ...] = CATALOGUE) -> sa.MetaData:
     for declared in catalogue:
         _add_indexes(_table(schema, declared), declared)
     _heartbeat(schema)
+    _marks(schema)
     return schema
 
 
@@ -70,6 +73,23 @@ def _heartbeat(schema: sa.MetaData) -> sa.Table:
         sa.Column("id", _type(Storing.TEXT), nullable=False),
         sa.Column("beaten_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=f"{HEARTBEAT}_id"),
+    )
+
+
+def _marks(schema: sa.MetaData) -> sa.Table:
+    return sa.Table(
+        MARKS,
+        schema,
+        sa.Column("id", _type(Storing.TEXT), nullable=False),
+        sa.Column("number", sa.BigInteger(), nullable=False),
+        sa.Column("is_whole", sa.Boolean(), nullable=False),
+        sa.Column("since", _type(Storing.TEXT)),
+        sa.Column("place", _type(Storing.TEXT)),
+        sa.Column("marked_at", sa.BigInteger()),
+        sa.Column("is_synchronous", sa.Boolean()),
+        sa.Column("has_left", sa.Boolean()),
+        sa.Column("is_accepted", sa.Boolean()),
+        sa.PrimaryKeyConstraint("id", name=f"{MARKS}_id"),
     )
 
 

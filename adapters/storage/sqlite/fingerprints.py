@@ -63,3 +63,6 @@ class FileFingerprints:
             os.close(descriptor)
         draft.replace(self._path)
         sync(self._path.parent)
+
+    async def accept(self) -> None:
+        """Do nothing: a file has no failover."""

@@ -10,12 +10,12 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.faults import Unreadable
-from ....ports.storage import Storage, Unit
+from ....ports.storage import Located, Storage, Unit
 from ....ports.vault import Vault
 from ...domain.accounts.accounts import Mode
 from ...domain.days import LONG_AGO
 from ...domain.errors import Refusal
-from ...domain.installation import INSTALLATION, Because, Installation, held, lacks_since
+from ...domain.installation import INSTALLATION, Because, Installation, held, lacks_since, undecided
 from .encrypted import hold_fits, tag_hold
 from .units import retrying
 
@@ -51,8 +51,19 @@ def _proven(vault: Vault, row: Installation) -> Installation:
 
 async def read_hold(ports: Ports) -> Installation | None:
     """Return the installation while it is quarantined, else None."""
-    installation = await read_installation(ports.storage, ports.vault)
+    installation = await read_present(ports.storage, ports.vault)
     return installation if installation is not None and installation.is_held else None
+
+
+async def read_present(storage: Storage, vault: Vault) -> Installation | None:
+    """Return the installation row, quarantined also while a promoted server is not known to be complete."""
+    found = await read_installation(storage, vault)
+    return None if found is None else undecided(found, location(storage))
+
+
+def location(storage: Storage) -> str | None:
+    """Return the location that the storage's newest connection reached; None if the storage does not know."""
+    return storage.location() if isinstance(storage, Located) else None
 
 
 def require_readable(installation: Installation) -> None:
@@ -83,7 +94,9 @@ async def holds_back(ports: Ports, unit: Unit, mode: Mode) -> bool:
         installation = await unit[Installation].get(INSTALLATION)
     except Unreadable:
         return True
-    return installation is not None and _proven(ports.vault, installation).is_held
+    if installation is None:
+        return False
+    return undecided(_proven(ports.vault, installation), location(ports.storage)).is_held
 
 
 async def hold(ports: Ports, because: Because, as_of: datetime | None = None) -> Installation:

@@ -4,13 +4,14 @@ The fingerprint changes from time to time, so a restored file or folder carries 
 it beside the database, together with the previous one. If the process dies in between, one of the two still fits.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ....ports.clock import Clock, Ids
 from ....ports.faults import Conflict, Stale, Unavailable
 from ....ports.fingerprints import Beside, Fingerprints
 from ....ports.storage import Storage, Unit
 from ....ports.vault import Vault
+from ....ports.witnesses import Witnessed
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.exchanges.exchanges import Exchange
 from ...domain.installation import INSTALLATION, Because, Installation, held, let_go, marked, recognised
@@ -26,27 +27,57 @@ EVERY = 60.0
 POLL = 5.0
 """Seconds between two checks that the database is still the same one."""
 
+WITNESSED_FOR = timedelta(minutes=10)
+"""Age of the newest marks up to which a process may have lived through the failover."""
+
 _POLLS = 20
 """Maximum attempts. Another process that changes the fingerprint at the same time finishes within one of them."""
 
 _PAID_FOR = (Payment, Exchange, Withdrawal)
 
 
-async def recognise(storage: Storage, vault: Vault, beside: Beside, clock: Clock, ids: Ids) -> None:
+async def recognise(
+    storage: Storage, vault: Vault, beside: Beside, clock: Clock, ids: Ids, witnessed: Witnessed | None = None
+) -> None:
     """Quarantine the database if it is a copy, and mark it if it has no fingerprint yet.
 
-    A copy without live records cannot send anything twice, so it gets a new fingerprint instead of a quarantine.
-    Raises: Unavailable.
+    A promoted server is left to the processes that lived through its failover (failovers.py), if there may be any:
+    `witnessed` knows them. Raises: Unavailable.
     """
     installation, place, marks = await _look(storage, vault, beside)
     fits = None if marks is None else marks.marks
     if not beside.keeps and installation is not None:
         fits = (installation.mark,)
     because = recognised(installation, place, fits, begun=marks is not None and marks.begun)
-    if because is not None and await _has_live(storage):
-        await _hold(storage, vault, because, clock, ids)
-    elif because is not None or installation is None:
+    if because is not None:
+        if witnessed is None or not await _may_be_witnessed(witnessed, installation, place):
+            await quarantine_copy(storage, vault, beside, because, clock, ids)
+    elif installation is None:
         await mark_anew(storage, vault, beside, clock, ids)
+
+
+async def quarantine_copy(
+    storage: Storage, vault: Vault, beside: Beside, because: Because, clock: Clock, ids: Ids
+) -> None:
+    """Quarantine a copy. Without live records it cannot send anything twice, so it gets a new fingerprint instead.
+    Raises: Unavailable."""
+    if await _has_live(storage):
+        await _hold(storage, vault, because, clock, ids)
+    else:
+        await beside.accept()
+        await mark_anew(storage, vault, beside, clock, ids, moving=True)
+
+
+async def _may_be_witnessed(witnessed: Witnessed, installation: Installation | None, place: str | None) -> bool:
+    """Return whether a process may live that saw the database before its server was promoted."""
+    former = None if installation is None else installation.place
+    if former is None or place is None or not witnessed.follows(former, place):
+        return False
+    now = await witnessed.now()
+    return any(
+        not mark.has_left and mark.since != place and now - mark.marked_at < WITNESSED_FOR
+        for mark in await witnessed.witnesses()
+    )
 
 
 async def _look(
@@ -92,20 +123,32 @@ def _fresh(vault: Vault, ids: Ids, now: datetime) -> Installation:
 
 
 async def mark_anew(
-    storage: Storage, vault: Vault, beside: Beside, clock: Clock, ids: Ids, *, resuming: bool = False
+    storage: Storage,
+    vault: Vault,
+    beside: Beside,
+    clock: Clock,
+    ids: Ids,
+    *,
+    resuming: bool = False,
+    moving: bool = False,
 ) -> None:
-    """Give the database a new fingerprint and record its location. Do nothing if it is quarantined. `resuming`: end the
-    quarantine in the same step.
+    """Give the database a new fingerprint and record its location. Do nothing if it is quarantined, or lies elsewhere
+    than recorded. `resuming`: end the quarantine in the same step. `moving`: record another location.
 
     Raises: Unavailable.
     """
+    if resuming:
+        await beside.accept()
     for _ in range(_POLLS):
         present = await read_installation(storage, vault)
         if present is not None and present.is_held is not resuming:
             # Another process has ended the quarantine, or started it.
             return
-        now = clock.now()
-        after = marked(present or _fresh(vault, ids, now), str(ids.uuid()), await beside.place(), now)
+        now, place = clock.now(), await beside.place()
+        is_elsewhere = present is not None and None not in (place, present.place) and place != present.place
+        if is_elsewhere and not (resuming or moving):
+            return
+        after = marked(present or _fresh(vault, ids, now), str(ids.uuid()), place, now)
         former = () if present is None else (present.mark,)
         await beside.write(Fingerprints(marks=(after.mark, *former), begun=present is None))
         if await _written(storage, present, tag_hold(vault, let_go(after)) if resuming else after):

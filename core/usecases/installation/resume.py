@@ -93,11 +93,11 @@ async def resume(ports: Ports, beside: Beside | None = None, *, not_ours: str | 
     require_readable(before)
     ports = gated(ports, "resume", before.id, not_ours=not_ours)
     await mark_anew(ports.storage, ports.vault, beside or Nowhere(), ports.clock, ports.ids, resuming=True)
-    await _bring_forward(ports)
+    await bring_forward(ports)
     return before
 
 
-async def _bring_forward(ports: Ports) -> None:
+async def bring_forward(ports: Ports) -> None:
     """Make jobs due now that the quarantine may have postponed. Jobs with a test clock keep their own time."""
     now = ports.clock.now()
     for kind in (sending.kind for sending in SENDING):
