@@ -268,7 +268,7 @@ class _Pages:
             blocks=page.blocks,
             crumbs=page.crumbs,
             menu=menu,
-            filtered=bool(ask.query.keys() - {"lang", "page", "cursor", "done"}),
+            filtered=bool(ask.query.keys() - {"lang", *CURSORS, "done"}),
             csrf=ask.csrf if actor is not None or page.has_form else "",
             home=ask.to("/home"),
             account="" if actor is None else actor.account.name,

@@ -1,4 +1,4 @@
-"""Parts that list pages share: cursor, pager, counts, and filters by shop and date."""
+"""Parts that list pages share: cursor, counts, and filters by shop and date."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,6 @@ from typing import Any
 
 from ...core.usecases.accounts.shops import list_shops
 from ...core.usecases.common.keyset import SCANNED, Count, Cursor, KeysetPage, read_cursor, write_cursor
-from ...core.usecases.common.paging import Page as Found
 from ...core.usecases.overview.overview import Period
 from .blocks import Block, Field, Link, Note
 from .texts import add
@@ -32,28 +31,11 @@ add(
 )
 
 SIZE = 50
-LAST = 20_000
 SETTLED = "settled"
 CURSORS = ("cursor", SETTLED)
 """Query values of cursors. The second is for the second list of a page."""
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z", re.ASCII)
 _LAST_DAY = date.max - timedelta(days=1)
-
-
-def number_of(ask: Ask) -> int:
-    """Return the requested page number of a list; 1 if it is not a number."""
-    text = ask.query.get("page", "1")
-    return min(int(text), LAST) if text.isascii() and text.isdigit() and len(text) < 8 and int(text) else 1
-
-
-def pager(ask: Ask, found: Found[object]) -> Sequence[Link]:
-    """Return the links to the previous and the next page."""
-    links = []
-    if found.number > 1:
-        links.append(Link(ask.t("newer"), ask.here(page=str(found.number - 1))))
-    if found.number * found.size < found.total:
-        links.append(Link(ask.t("older"), ask.here(page=str(found.number + 1))))
-    return links
 
 
 def cursor_of(ask: Ask, name: str = "cursor") -> Cursor | None:
@@ -158,7 +140,3 @@ def _start(day: date | None) -> str | None:
 
 def _end(day: date | None) -> str | None:
     return None if day is None or day >= _LAST_DAY else _start(day + timedelta(days=1))
-
-
-def total_of(ask: Ask, found: Found[object]) -> str:
-    return ask.t("total", total=ask.number(found.total))

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.money import Usdt
+from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.people.roles import Role
-from cambist.core.domain.settlement.settlement import Settlement
+from cambist.core.domain.settlement.settlement import ItemKind, Settlement, SettlementItem, line_id
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.webhooks.events import Delivery, Event
 from cambist.core.usecases.accounts.accounts import set_settings
@@ -77,7 +77,16 @@ async def test_subscriptions_are_listed_page_by_page(app: TestApp, monkeypatch: 
 
 async def test_damaged_cursor_of_any_list_leads_to_its_top(app: TestApp) -> None:
     owner = await in_test_mode(await joined(app, Role.OWNER))
-    for path in ("/refunds", "/subscriptions", "/exchanges", "/payouts", "/clients", "/clients?q=900", *EVENTS):
+    for path in (
+        "/refunds",
+        "/subscriptions",
+        "/exchanges",
+        "/payouts",
+        "/clients",
+        "/clients?q=900",
+        "/developers/requests",
+        *EVENTS,
+    ):
         for cursor in DAMAGED:
             await owner.open(f"{path}{'&' if '?' in path else '?'}cursor={cursor or '%20'}")
             assert owner.answer.status_code == 400, (path, cursor)
@@ -207,6 +216,48 @@ async def test_payouts_and_settlements_are_each_listed_once(
     async with beneath(app.ports).unit() as unit:
         for each in await unit[Withdrawal].find():
             unit[Withdrawal].remove(each)  # no entries book it
+        await unit.commit()
+
+
+async def test_settlement_lines_are_each_listed_once(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(money, "SIZE", 2)
+    now, account_id, mode = app.clock.now(), app.account.account_id, Mode.TEST
+    first, *others = [f"stl_{app.ports.ids.uuid()}" for _ in range(3)]
+    payments = sorted(f"pay_{app.ports.ids.uuid()}" for _ in range(5))
+    async with beneath(app.ports).unit() as unit:
+        settlement = Settlement(
+            id=first, batch_id=first, account_id=account_id, mode=mode, cutoff=now, rate_market="90", started_at=now,
+            items=len(payments),
+        )  # fmt: skip
+        unit[Settlement].add(settlement)
+        for settlement_id in (first, *others):
+            for payment_id in payments:
+                item = SettlementItem(
+                    id=line_id(settlement_id, payment_id), settlement_id=settlement_id, payment_id=payment_id,
+                    shop_id="s", kind=ItemKind.PAYMENT, amount=Rub(100), markup="0", fee=Usdt(1), credit=Usdt(1),
+                )  # fmt: skip
+                unit[SettlementItem].add(item)
+        await unit.commit()
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+
+    async def nothing() -> None:
+        """A statement's lines are written once."""
+
+    shown, pages = await walked(owner, f"/settlements/{first}", "/payments/pay_", nothing)
+    assert (shown, pages) == ([f"/payments/{each}" for each in reversed(payments)], 3)
+    await owner.open(link(owner, "Newer"))
+    assert [urlsplit(each).path for each in owner.page.links if "/payments/pay_" in each] == shown[2:4]
+    await owner.open(f"/settlements/{first}?cursor=2")
+    assert owner.answer.status_code == 400
+    # A cursor of another statement does not lead into it.
+    for cursor in ("1.", "-1.~", *(f"1.{line_id(each, payments[2])}" for each in others)):
+        await owner.open(f"/settlements/{first}?cursor={cursor}")
+        assert owner.answer.status_code == 200, cursor
+        assert {urlsplit(each).path for each in owner.page.links if "/payments/pay_" in each} <= {*shown}, cursor
+    async with beneath(app.ports).unit() as unit:
+        for item in await unit[SettlementItem].find():
+            unit[SettlementItem].remove(item)  # no entries book it
+        unit[Settlement].remove(settlement)
         await unit.commit()
 
 

@@ -17,9 +17,10 @@ from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.accounts.request_log import BATCHES, KEPT, FirstBatch, RequestBatch, RequestCount, shown_object
 from cambist.core.usecases.accounts import request_log, request_pruning
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.core.usecases.accounts.request_list import RequestFilter, follow_requests, list_requests
+from cambist.core.usecases.accounts.request_list import RequestFilter, browse_requests, follow_requests, list_requests
 from cambist.core.usecases.accounts.request_log import Noted, RequestLog
 from cambist.core.usecases.accounts.request_pruning import PRUNE, first_pruning, prune
+from cambist.core.usecases.common.keyset import Cursor
 from cambist.frontends.server.app import create_app
 from cambist.frontends.telemetry.limit_hits import REQUESTS_EVERY, requests_kept
 from cambist.frontends.telemetry.requests import RequestWatch
@@ -173,6 +174,8 @@ async def test_pages_are_those_that_sorting_gives(url: str, tmp_path: Path) -> N
                         created_from=None if low is None else low.isoformat(),
                         created_to=None if high is None else high.isoformat(),
                     )
+                    walked = await _walked(app, caller, asked, size=5)
+                    assert sorted(walked) == sorted(wanted), (asked_status, low, high)
                     for number, size in ((1, 5), (2, 5), (3, 20), (9, 9)):
                         page = await list_requests(app.ports, caller, asked, number, size)
                         assert page.total == len(wanted), (asked_status, low, high)
@@ -184,6 +187,26 @@ async def test_pages_are_those_that_sorting_gives(url: str, tmp_path: Path) -> N
                             number,
                             size,
                         )
+
+
+async def _walked(app: TestApp, caller: Caller, asked: RequestFilter, size: int) -> list[str]:
+    """Return the ids of all requests, read by cursor to the end and back to the top."""
+    down, cursor = list[str](), None
+    pages = list[list[str]]()
+    while True:
+        page, _ = await browse_requests(app.ports, caller, asked, cursor, size)
+        pages.append([each.request_id for each in page.records])
+        down += pages[-1]
+        assert len(page.records) == size or page.older is None
+        if page.older is None:
+            break
+        cursor = Cursor(page.older)
+    for expected in reversed(pages[:-1]):
+        assert page.newer is not None
+        page, _ = await browse_requests(app.ports, caller, asked, Cursor(page.newer, newer=True), size)
+        assert [each.request_id for each in page.records] == expected
+    assert page.newer is None
+    return down
 
 
 async def test_filter_value_that_no_request_has_is_refused(app: TestApp) -> None:

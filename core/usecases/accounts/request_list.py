@@ -25,7 +25,8 @@ from ...domain.accounts.request_log import (
 )
 from ...domain.errors import shape_error
 from ...domain.payments.tallies import Stretch, stretch
-from ..common.paging import MomentFilter
+from ..common.keyset import Cursor, KeysetPage, cut_page
+from ..common.paging import MomentFilter, Position
 from .request_log import Owner, in_time
 
 _BATCH = 500
@@ -53,31 +54,6 @@ class RequestPage(msgspec.Struct, frozen=True, kw_only=True):
     not_kept: int
 
 
-async def list_requests(ports: Ports, caller: Caller, asked: RequestFilter, number: int, size: int) -> RequestPage:
-    """Return a page of the caller's requests, newest first, as of one moment.
-
-    Its cost does not grow with the number of requests: they are counted by hour, and only the hours of the page are
-    read. Raises: Refusal VALIDATION_ERROR.
-    """
-    made, status = asked.made(), _status(asked.status)
-    with ports.clock.entered(None):  # requests have real time, whatever a test clock says
-        now = ports.clock.now()
-    oldest, newest = now - KEPT, now + _HOUR  # another process's clock may be ahead
-    low, high = max(made.low or oldest, oldest), min(made.high or newest, newest)
-    if low >= high:
-        return RequestPage(records=[], number=number, size=size, total=0, not_kept=0)
-    owner = caller.account_id, caller.mode
-    wanted = Wanted(owner=owner, low=low, high=high, status=status)
-    async with ports.storage.snapshot() as seen:
-        hours = await _hours(seen, wanted)
-        span = Between(*count_ids(*owner, low, high))
-        lost = await seen[RequestCount].sums("count", by="status", id=span, status=NOT_KEPT)
-        place = stretch(hours, (number - 1) * size, size)
-        records = [] if place is None else await _of_hours(seen, wanted, hours, place)
-    total = sum(hours.values())
-    return RequestPage(records=records, number=number, size=size, total=total, not_kept=sum(lost.values()))
-
-
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """A validated filter with its owner."""
 
@@ -89,6 +65,93 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     def takes(self, entry: RequestEntry) -> bool:
         """Return whether a request matches."""
         return self.low <= entry.at < self.high and self.status in (None, entry.status)
+
+
+async def list_requests(ports: Ports, caller: Caller, asked: RequestFilter, number: int, size: int) -> RequestPage:
+    """Return a page of the caller's requests, newest first, as of one moment.
+
+    Its cost does not grow with the number of requests: they are counted by hour, and only the hours of the page are
+    read. Raises: Refusal VALIDATION_ERROR.
+    """
+    wanted = _wanted(ports, caller, asked)
+    if wanted is None:
+        return RequestPage(records=[], number=number, size=size, total=0, not_kept=0)
+    async with ports.storage.snapshot() as seen:
+        hours = await _hours(seen, wanted)
+        lost = await _not_kept(seen, wanted)
+        place = stretch(hours, (number - 1) * size, size)
+        records = [] if place is None else await _of_hours(seen, wanted, hours, place)
+    return RequestPage(records=records, number=number, size=size, total=sum(hours.values()), not_kept=lost)
+
+
+async def browse_requests(
+    ports: Ports, caller: Caller, asked: RequestFilter, cursor: Cursor | None, size: int
+) -> tuple[KeysetPage[RequestEntry], int]:
+    """Return a page of the requests of `list_requests` by cursor, and the number of requests in the same time that were
+    not recorded. Raises: Refusal VALIDATION_ERROR."""
+    wanted = _wanted(ports, caller, asked)
+    if wanted is None:
+        return KeysetPage(records=[]), 0
+    async with ports.storage.snapshot() as seen:
+        hours = await _hours(seen, wanted)
+        lost = await _not_kept(seen, wanted)
+        found = await _around(seen, wanted, hours, cursor, size)
+        if cursor is not None and cursor.newer and len(_beyond(found, cursor)) <= size:
+            # The top of the list is a full page, like any other.
+            cursor, found = None, await _around(seen, wanted, hours, None, size)
+    return cut_page(found, _position, cursor, size), lost
+
+
+def _position(entry: RequestEntry) -> Position:
+    return Position(entry.at, entry.request_id)
+
+
+def _key(position: Position) -> tuple[datetime, str]:
+    return position.at, position.id
+
+
+def _beyond(entries: list[RequestEntry], cursor: Cursor | None) -> list[RequestEntry]:
+    """Return the entries on the cursor's side."""
+    if cursor is None:
+        return entries
+    edge = _key(cursor.position)
+    if cursor.newer:
+        return [each for each in entries if _key(_position(each)) > edge]
+    return [each for each in entries if _key(_position(each)) < edge]
+
+
+async def _around(
+    seen: Snapshot, wanted: Wanted, hours: Mapping[str, int], cursor: Cursor | None, size: int
+) -> list[RequestEntry]:
+    """Return the entries of whole hours, newest first: from the cursor's hour until more than a page lies beyond the
+    cursor."""
+    is_newer = cursor is not None and cursor.newer
+    edge = None if cursor is None else hour_of(cursor.position.at)
+    found: list[RequestEntry] = []
+    for hour in sorted((each for each in hours if hours[each]), reverse=not is_newer):
+        if edge is not None and (hour < edge if is_newer else hour > edge):
+            continue
+        found += await _of_hour(seen, wanted, hour)
+        if len(_beyond(found, cursor)) > size:
+            break
+    return sorted(found, key=lambda each: _key(_position(each)), reverse=True)
+
+
+def _wanted(ports: Ports, caller: Caller, asked: RequestFilter) -> Wanted | None:
+    """Return the validated filter; None if no request can match. Raises: Refusal VALIDATION_ERROR."""
+    made, status = asked.made(), _status(asked.status)
+    with ports.clock.entered(None):  # requests have real time, whatever a test clock says
+        now = ports.clock.now()
+    oldest, newest = now - KEPT, now + _HOUR  # another process's clock may be ahead
+    low, high = max(made.low or oldest, oldest), min(made.high or newest, newest)
+    owner = caller.account_id, caller.mode
+    return Wanted(owner=owner, low=low, high=high, status=status) if low < high else None
+
+
+async def _not_kept(seen: Snapshot, wanted: Wanted) -> int:
+    """Return the number of requests in the same time that were not recorded."""
+    span = Between(*count_ids(*wanted.owner, wanted.low, wanted.high))
+    return sum((await seen[RequestCount].sums("count", by="status", id=span, status=NOT_KEPT)).values())
 
 
 async def _hours(seen: Snapshot, wanted: Wanted) -> dict[str, int]:

@@ -31,7 +31,7 @@ _BEHIND_ALL = "~"
 _NEXT = "!"
 """Makes an id the lowest text above it, because no id has a lower character."""
 # Seventeen digits of microseconds end in the year 5138, so every number is a moment.
-_CURSOR = re.compile(r"(-?)([0-9]{1,17})\.([A-Za-z0-9_:.-]{0,100}|~)\Z", re.ASCII)
+_CURSOR = re.compile(r"(-?)([0-9]{1,17})\.([A-Za-z0-9_:.-]{0,160}|~)\Z", re.ASCII)
 
 
 class Cursor(msgspec.Struct, frozen=True):
@@ -72,6 +72,9 @@ class Listing(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
     """Criteria that this index lacks."""
     made: Between = Between()
     moment: str = "created_at"
+    """Field of the moment. A list by id may lack it."""
+    ids: Between = Between()
+    """Range of ids, for a list by id."""
     is_by_id: bool = False
     """Whether the index continues with the id instead of the moment. Such ids have the order of time."""
 
@@ -123,7 +126,7 @@ async def _newer(seen: Snapshot, wanted: Listing[R], position: Position, size: i
 
 
 def _position(wanted: Listing[R], record: R) -> Position:
-    return Position(getattr(record, wanted.moment), record.id)
+    return Position(getattr(record, wanted.moment, _EPOCH), record.id)
 
 
 async def _beyond(
@@ -167,14 +170,27 @@ async def _beyond_id(
     repository, order = seen[wanted.kind], "-id" if newest_first else "id"
     also = wanted.also if wanted.made == Between() else {**wanted.also, wanted.moment: wanted.made}
     start = None if position is None else position.id
-    rest = Between(None, start) if newest_first else Between(None if start is None else start + _NEXT, None)
-    edge = None
+    low, high = wanted.ids.low, wanted.ids.high
+    if start is not None:
+        # The position comes from an address, so it may lie outside the range.
+        low, high = _span(low, high, start, newest_first=newest_first)
+    if low is not None and high is not None and low >= high:
+        return [], None
+    rest, edge = Between(low, high), None
     if also:
         ends = await repository.find(order=order, offset=SCANNED, limit=1, readable=True, **wanted.criteria, id=rest)
         if ends:
             edge = _position(wanted, ends[0])
             rest = Between(edge.id, rest.high) if newest_first else Between(rest.low, edge.id + _NEXT)
     return await repository.find(order=order, limit=limit, readable=True, **wanted.criteria, **also, id=rest), edge
+
+
+def _span(low: str | None, high: str | None, start: str, *, newest_first: bool) -> tuple[str | None, str | None]:
+    """Return the bounds of the ids beyond a position."""
+    if newest_first:
+        return low, start if high is None else min(high, start)
+    after = start + _NEXT
+    return after if low is None else max(low, after), high
 
 
 def _within(made: Between, at: datetime) -> bool:

@@ -8,7 +8,7 @@ from ...domain import ids
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal
 from ...domain.settlement.settlement import Settlement, SettlementItem, item_ids
-from ..common.keyset import Cursor, Listed, Listing, read_listing
+from ..common.keyset import Cursor, KeysetPage, Listed, Listing, keyset_page, read_listing
 from ..common.paging import MomentFilter, Page, list_newest
 
 
@@ -51,6 +51,17 @@ async def list_items(
             span = Between(*item_ids(settlement.id))
             items = await unit[SettlementItem].page(number, size, order="id", id=span)
     return settlement, Page(items, number, size, settlement.items)
+
+
+async def browse_items(
+    ports: Ports, caller: Caller, settlement_id: str, cursor: Cursor | None, size: int
+) -> tuple[Settlement, KeysetPage[SettlementItem]]:
+    """Return a statement and a page of its lines by cursor, those of the newest payments first. Raises: Refusal
+    SETTLEMENT_NOT_FOUND."""
+    settlement = await get_settlement(ports, caller, settlement_id)
+    wanted = Listing(kind=SettlementItem, criteria={}, ids=Between(*item_ids(settlement.id)), is_by_id=True)
+    async with ports.storage.snapshot() as seen:
+        return settlement, await keyset_page(seen, wanted, cursor, size)
 
 
 async def all_items(

@@ -11,9 +11,8 @@ from ....core.domain.sandbox_clock import ClockWish
 from ....core.domain.webhooks.endpoints import EndpointOrder, EndpointPatch
 from ....core.domain.webhooks.events import DeliveryStatus, EventType
 from ....core.domain.webhooks.static_headers import without_credentials
-from ....core.usecases.accounts.request_list import RequestFilter, list_requests
+from ....core.usecases.accounts.request_list import RequestFilter, browse_requests
 from ....core.usecases.common.paging import MomentFilter
-from ....core.usecases.common.paging import Page as Found
 from ....core.usecases.jobs import do
 from ....core.usecases.people.keys import list_keys, make_key, roll_key, stop_key
 from ....core.usecases.people.own_account import change_settings, change_webhook_headers
@@ -39,8 +38,6 @@ from ..lists import (
     cut_note,
     date_fields,
     dates,
-    number_of,
-    pager,
 )
 from ..rows import Page, Redirect, get, post
 from ..texts import add
@@ -633,12 +630,11 @@ async def requests(ask: Ask) -> Page:
         created_from=first,
         created_to=last,
     )
-    found = await list_requests(ask.ports, ask.caller, wanted, number_of(ask), SIZE)
+    found, not_kept = await browse_requests(ask.ports, ask.caller, wanted, cursor_of(ask), SIZE)
     fields = [
         Field(name="status", label=ask.t("request.status"), value=status, inputmode="numeric", maxlength=3),
         *date_fields(ask),
     ]
-    page = Found(found.records, found.number, found.size, found.total)
     table = Table(
         caption=ask.t("requests"),
         columns=[
@@ -661,8 +657,8 @@ async def requests(ask: Ask) -> Page:
             for each in found.records
         ],
         empty=ask.t("not_found" if ask.query else "nothing"),
-        pager=pager(ask, page),  # type: ignore[arg-type]  # of any record
-        note=ask.t("request.not_kept", count=found.not_kept) if found.not_kept else None,
+        pager=cursor_pager(ask, found),
+        note=ask.t("request.not_kept", count=not_kept) if not_kept else None,
     )
     form = Form(action=ask.to("/developers/requests"), method="get", fields=fields, submit=ask.t("filter"), is_row=True)
     return Page(ask.t("requests"), [form, table])

@@ -13,7 +13,7 @@ from ....core.usecases.common.paging import MomentFilter
 from ....core.usecases.ledger.balance import read_balance
 from ....core.usecases.ledger.day_statement import Parts, read_day
 from ....core.usecases.ledger.movements import MovementFilter, browse_movements, list_movements
-from ....core.usecases.settlement.statements import browse_settlements, get_settlement, list_items
+from ....core.usecases.settlement.statements import browse_items, browse_settlements
 from ....core.usecases.settlement.withdrawals import browse_withdrawals, get_withdrawal
 from ..blocks import (
     Actions,
@@ -31,7 +31,7 @@ from ..blocks import (
     Table,
     Value,
 )
-from ..lists import SETTLED, SIZE, count_text, cursor_of, cursor_pager, date_fields, dates, number_of, pager, total_of
+from ..lists import SETTLED, SIZE, count_text, cursor_of, cursor_pager, date_fields, dates
 from ..rows import Page, get
 from ..texts import add
 from ..web import Ask
@@ -362,8 +362,7 @@ async def payout(ask: Ask) -> Page:
 async def settlement(ask: Ask) -> Page:
     ask.require_whole_account()
     settlement_id = ask.path("settlement_id")
-    await get_settlement(ask.ports, ask.caller, settlement_id)
-    found, items = await list_items(ask.ports, ask.caller, settlement_id, number_of(ask), SIZE)
+    found, items = await browse_items(ask.ports, ask.caller, settlement_id, cursor_of(ask), SIZE)
     facts = Facts(
         None,
         [
@@ -403,8 +402,8 @@ async def settlement(ask: Ask) -> Page:
             for each in items.records
         ],
         empty=ask.t("nothing"),
-        pager=pager(ask, items),  # type: ignore[arg-type]  # of any record
-        note=total_of(ask, items),  # type: ignore[arg-type]  # the same
+        pager=cursor_pager(ask, items),
+        note=ask.t("total", total=ask.number(found.items)),
     )
     title = f"{ask.t('settlement')} {found.cutoff:%d.%m.%Y}"
     return Page(title, [facts, table], [Link(ask.t("payouts"), ask.to("/payouts"))])
