@@ -30,6 +30,7 @@ from ..http.templates import Templates, read_asset
 from .assets import ASSETS, FOLDER
 from .blocks import Block, Link, Note, filled_in, is_form
 from .cookies import SESSION
+from .drawing import draw_rows, draw_value
 from .lists import CURSORS
 from .menu import menu_of
 from .pages.account import ACCOUNT
@@ -147,7 +148,9 @@ class _Pages:
         }
         patterns = [_PARAMETER.sub("[^/]+", row.path) for row in ROWS if row.method == "GET"]
         self.site.is_page = lambda path: any(re.fullmatch(each, path) for each in patterns)
-        self._templates = Templates(folder=FOLDER / "templates", asset=self._address)
+        self._templates = Templates(
+            folder=FOLDER / "templates", asset=self._address, draw_value=draw_value, draw_rows=draw_rows
+        )
 
     def _address(self, name: str) -> str:
         return f"{self.site.root}/dashboard/assets/{name}?v={self.assets[name].tag}"
