@@ -57,9 +57,7 @@ async def check_settings(examined: Examined) -> Finding:
         return failed("the storage is in memory: all is lost at the end", "set CAMBIST_DATABASE_URL, or leave it out")
     if faults:
         return warning("; ".join(faults), 'see `cambist config check` and docs/operations.md "Settings and secrets"')
-    return ok(
-        f"{sum(each.origin != 'default' for each in examined.loaded.explained)} settings are given, none is unsafe"
-    )
+    return ok(f"{sum(each.is_given for each in examined.loaded.explained)} settings are given, none is unsafe")
 
 
 async def check_libraries(examined: Examined) -> Finding:  # noqa: ARG001 - as all checks

@@ -21,7 +21,6 @@ from .options import ALL_OPTIONS, with_further
 from .plugins import KINDS, PluginError, declared
 from .readers import VaultKey, read_networks, read_pepper, read_vault_keys
 from .settings import OPTIONS, PREFIX, SettingFault, Settings, SettingsError, VaultKeys
-from .shipped import SHIPPED
 
 CONFIG = "CAMBIST_CONFIG"
 CONFIG_NAME = "cambist.toml"
@@ -40,7 +39,12 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     value: Any
     origin: str
+    """Its source; `default` or `not set` if it has none."""
     meaning: str
+
+    @property
+    def is_given(self) -> bool:
+        return self.origin not in ("default", "not set")
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,10 +77,13 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> 
     warnings: list[str] = []
     config = _config_file(environ, flags, folder)
     options = ALL_OPTIONS
+    of_named: set[str] = set()
     named = _read(_found(environ, flags, config, _NAMING, [], []), _NAMING, [])
-    for kind, adapter in _external(named):
+    for kind, adapter in _adapters(named):
         try:
-            options = with_further(options, declared(kind, adapter))
+            own = declared(kind, adapter)
+            options = with_further(options, own)
+            of_named |= {option.name for option in own}
         except PluginError as error:
             # The start reports it as an error. Commands that need no adapter, such as `backup`, go on.
             warnings.append(f"{error}; its settings are not read")
@@ -98,12 +105,13 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> 
     networks = {match[1]: values[name] for name in sorted(values) if (match := _NETWORKS.match(name))}
     providers = {name: values[name] for name in options if name in values and name not in OPTIONS}
     settings = Settings(**plain, vault=vault, notification_networks=networks, providers=providers)
+    shown = [name for name in options if name in providers or (name in of_named and name not in OPTIONS)]
     return Loaded(
         settings=settings,
         options=options,
         explained=(
             *(_explain(option, getattr(settings, name, values.get(name)), raw) for name, option in OPTIONS.items()),
-            *(_explain(options[name], value, raw) for name, value in providers.items()),
+            *(_explain(options[name], values.get(name), raw, "not set") for name in shown),
             *(_explain_networks(adapter, settings, raw) for adapter in networks),
         ),
         warnings=tuple(warnings),
@@ -138,14 +146,14 @@ def _read(raw: Mapping[str, _Raw], options: Mapping[str, Option], faults: list[S
     return values
 
 
-def _external(named: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the adapters of other packages that settings name: kind and name, each once."""
+def _adapters(named: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the adapters that settings name and that may have settings: kind and name, each once."""
     found = [
         (kind, name)
         for kind, known in KINDS.items()
         for setting in known.settings
         for name in ([named[setting]] if isinstance(named.get(setting), str) else named.get(setting, ()))
-        if name not in known.built_in and name not in SHIPPED[kind]
+        if name not in known.built_in
     ]
     return list(dict.fromkeys(found))
 
@@ -249,12 +257,12 @@ def _joined(keys: tuple[VaultKey, ...], pepper: bytes) -> VaultKeys:
     return VaultKeys(keys={key.number: key.key for key in keys}, current=keys[0].number, pepper=pepper)
 
 
-def _explain(option: Option, value: Any, raw: Mapping[str, _Raw]) -> Explained:
+def _explain(option: Option, value: Any, raw: Mapping[str, _Raw], unset: str = "default") -> Explained:
     found = raw.get(option.name)
     return Explained(
         name=option.name,
         value=option.show(value),
-        origin="default" if found is None else found.origin,
+        origin=unset if found is None else found.origin,
         meaning=option.meaning,
     )
 

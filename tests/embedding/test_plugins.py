@@ -223,6 +223,14 @@ class TestSettingsOfAPackage:
         assert shown["their_bank_calls"]["value"] == 7
         assert shown["their_bank_calls"]["meaning"] == "calls in a minute; default 60"
 
+    def test_are_explained_before_they_are_set(self, package: Package) -> None:
+        package("theirs_unset", DECLARING, "theirs = theirs_unset:theirs")
+        loaded = load({"CAMBIST_BANKS": "theirs, tbank", "CAMBIST_TBANK_PASSWORD": "hunter2"}, {}, Path())
+        shown = {each.name: (each.value, each.origin) for each in loaded.explained}
+        assert shown["theirs_token"] == shown["theirs_calls"] == shown["tbank_url"] == (None, "not set")
+        assert shown["tbank_password"] == ("***", "CAMBIST_TBANK_PASSWORD")
+        assert "yookassa_url" not in shown
+
     @pytest.mark.parametrize("mode", [0o600, 0o644])
     async def test_file_of_a_secret_is_examined_by_doctor(self, package: Package, tmp_path: Path, mode: int) -> None:
         package("theirs_examined", DECLARING, "theirs = theirs_examined:theirs")
