@@ -32,7 +32,6 @@ class EndpointView(msgspec.Struct, frozen=True, kw_only=True):
         list[Annotated[str, shared.among(EventType)]] | None,
         Meta(description="Types of events sent to the endpoint; null: all"),
     ]
-    """Null: all."""
     header_names: Annotated[list[str], Meta(description="Names of your own headers; the values are not shown")]
     previous_secret_until: Annotated[str | None, Meta(description="Time until which the previous secret signs as well")]
     breaker: Annotated[BreakerView, Meta(description="State of the pause after too many failures in a row")]

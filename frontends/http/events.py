@@ -44,7 +44,6 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
         int, Meta(description="Increases for each object: an event with a lower number than you have seen is older")
     ]
     endpoint_id: Annotated[str | None, shared.ENDPOINT_ID]
-    """The further endpoint of the delivery; null: the account's own."""
     delivery_status: Annotated[str, Meta(description="State of the delivery"), shared.among(DeliveryStatus)]
     attempt_count: Annotated[int, Meta(description="Number of attempts so far")]
     """Number of attempts, without probes."""
@@ -64,7 +63,6 @@ class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt to send a webhook."""
 
     endpoint_id: Annotated[str | None, shared.ENDPOINT_ID]
-    """Null: the account's own endpoint."""
     number: Annotated[int, Meta(description="Number, from 1")]
     probe: Annotated[bool, Meta(description="Whether it is an attempt of the open breaker, which is not counted")]
     sent_at: Annotated[str, shared.SENT_AT]

@@ -48,11 +48,9 @@ class LettersView(msgspec.Struct, frozen=True, kw_only=True):
     data: Annotated[list[LetterView], shared.DATA]
     cursor: Annotated[str, Meta(description="Pass it as `after` to continue")]
     more: Annotated[bool, Meta(description="Whether there are more; read again at once")]
-    """There was more than fits: read again at once."""
     signing_secret: Annotated[
         str | None, Meta(description="Secret that signs the events while you have no webhook secret; else null")
     ]
-    """Secret that signs the events while the account has no webhook secret; null if it has one."""
 
 
 def _letter_view(letter: FedLetter) -> LetterView:

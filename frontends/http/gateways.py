@@ -24,7 +24,6 @@ class GatewayView(msgspec.Struct, frozen=True, kw_only=True):
     status: Annotated[str, shared.STATUS, shared.among(GatewayStatus)]
     reason: Annotated[str | None, Meta(description="Reason of the status"), shared.among((*GatewayReason, None))]
     since: Annotated[str | None, Meta(description="Time of the last change of status; null: it never changed")]
-    """Null if the status never changed."""
 
 
 def gateway_view(shown: ShownGateway) -> GatewayView:

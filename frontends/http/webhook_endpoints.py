@@ -68,7 +68,6 @@ class NewEndpointView(FurtherEndpointView, frozen=True, kw_only=True):
         str | None,
         Meta(description="Secret that signs the events for this endpoint; shown only once, null on a repeat"),
     ]
-    """Null if an earlier call with the same key created the endpoint."""
 
 
 class EndpointsView(msgspec.Struct, frozen=True, kw_only=True):

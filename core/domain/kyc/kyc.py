@@ -53,7 +53,6 @@ class UploadOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Annotated[int, shared.limits(minimum=1, maximum=UPLOAD_MAX)] | None,
         Meta(description="Size in bytes of the file to upload; a larger file is refused"),
     ] = None
-    """Size of the document in bytes; None if it is not known in advance."""
 
 
 class RegisterOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):

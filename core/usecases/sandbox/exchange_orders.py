@@ -28,20 +28,16 @@ class ExchangeWish(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True
     amount_rub: Annotated[
         shared.RubText | None, Meta(description="Amount of an exchange of RUB to USDT; or use `amount_usdt`")
     ] = None
-    """Set for RUB to USDT."""
     amount_usdt: Annotated[
         shared.UsdtText | None, Meta(description="Amount of an exchange of USDT to RUB; or use `amount_rub`")
     ] = None
-    """Set for USDT to RUB."""
     address: Annotated[
         str | None, Meta(description="The client's wallet for RUB to USDT; a made-up address if absent")
     ] = None
-    """Address of the client's wallet, for RUB to USDT; made up if absent."""
     client_bank_id: Annotated[
         Annotated[str, shared.limits(pattern="^bank[0-9]+$")] | None,
         Meta(description="The client's bank for USDT to RUB; a made-up bank if absent"),
     ] = None
-    """Bank of the client, for USDT to RUB; a default if absent."""
     external_id: Annotated[Annotated[str, shared.limits(maxLength=40)] | None, shared.EXTERNAL_ID] = None
     pending: Annotated[
         bool, Meta(description="Whether the exchange stays `pending` for ten seconds of the account's clock")

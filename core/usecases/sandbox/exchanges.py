@@ -52,11 +52,9 @@ class ExchangeSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     amount_usdt: Annotated[
         shared.UsdtText | None, Meta(description="With `usdt_received`: the amount; the missing amount if absent")
     ] = None
-    """With `usdt_received`: the amount that the client sends; the missing amount if absent."""
     amount_rub: Annotated[
         shared.RubText | None, Meta(description="With `rub_received`: the amount; the missing amount if absent")
     ] = None
-    """With `rub_received`: the amount that the client pays; the missing amount if absent."""
     address: Annotated[str | None, Meta(description="With `returned`: address to which the USDT are returned")] = None
     """With `returned`: the address that receives USDT; a made-up one if absent."""
 
