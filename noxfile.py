@@ -17,8 +17,12 @@ import nox
 nox.options.sessions = ["lint", "types", "tests"]
 nox.options.reuse_existing_virtualenvs = True
 
-# A session without an environment of its own finds its programs by the path, also if .venv is not activated.
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+# A session without an environment of its own finds its programs by the path, also if .venv is not activated. pyenv's
+# interpreters come before its shims, which find only the selected version.
+_PYENV = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv", "versions").glob("3.1[1-9].*/bin")
+os.environ["PATH"] = os.pathsep.join(
+    [str(Path(sys.executable).parent), *map(str, sorted(_PYENV)), os.environ.get("PATH", "")]
+)
 
 
 def dev_session(task: Callable[[nox.Session], None]) -> Callable[[nox.Session], None]:
@@ -56,6 +60,29 @@ def demo(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run all tests, or those named after `--`."""
     session.run("pytest", *(session.posargs or ["-n", "auto"]))
+
+
+_CORE = [f"tests/{each}" for each in ("domain", "usecases", "contracts", "http", "chains", "client", "plugin")]
+"""The part of the suite that tries the libraries, SQLite and Postgres, and no browser or other program."""
+
+
+@nox.session
+def lowest(session: nox.Session) -> None:
+    """Run the core of the suite with the lowest library versions that `pyproject.toml` allows: some twenty minutes."""
+    session.install("uv>=0.9")
+    versions = str(Path(session.create_tmp(), "lowest.txt"))
+    extras = [option for extra in ("server", "otel", "client", "testing") for option in ("--extra", extra)]
+    resolve = ["uv", "pip", "compile", "-q", "--no-header", "--resolution", "lowest-direct"]
+    session.run(*resolve, *extras, "pyproject.toml", "-o", versions)
+    session.install("-e", ".[dev]", "-c", versions)
+    session.run("pytest", "-q", "-n", "auto", *(session.posargs or _CORE))
+
+
+@nox.session(python=["3.11", "3.12", "3.13", "3.14"])
+def pythons(session: nox.Session) -> None:
+    """Run the core of the suite with each Python that is installed here: some twenty minutes each."""
+    session.install("-e", ".[dev]")
+    session.run("pytest", "-q", "-n", "auto", *(session.posargs or _CORE))
 
 
 @dev_session
