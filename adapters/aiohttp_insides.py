@@ -53,7 +53,7 @@ _ATTRIBUTES = {
 
 INSIDES = examine(
     "aiohttp",
-    (3, 14),
+    (3, 14, 4),
     (3, 15),
     [
         "aiohttp.helpers:set_exception",

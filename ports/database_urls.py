@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode
 
 import msgspec
 
@@ -83,28 +83,46 @@ def is_postgres_url(url: str) -> bool:
 
 def read_postgres_url(url: str) -> PostgresUrl:
     """Parse a Postgres URL. Raises: ValueError, which names a wrong parameter and never quotes a value."""
-    parts = urlsplit(url)
-    if parts.scheme not in _SCHEMES or not is_postgres_url(url):
+    if not is_postgres_url(url):
         raise ValueError("must begin with postgresql://")
-    if parts.fragment or "#" in url:
+    if "#" in url:
         raise ValueError("must not have a part after #; a # in the password is written %23")
-    user, at, place = parts.netloc.rpartition("@")
+    user, place, path, query = split_url(url)
+    at = "@" if user else ""
     hosts = [_host(each) for each in place.split(",")] if place else []
-    given = _parameters(parts.query)
+    given = _parameters(query)
     if "host" in given:
         hosts = [each if each.startswith("/") else _host(each) for each in given["host"].split(",")]
+    elif "[" in place and "," in place:
+        # The driver's parser refuses several hosts with one in brackets from Python 3.14 on.
+        given = {**given, "host": ",".join(hosts), "port": ",".join(_port(each) for each in place.split(","))}
+        place = ""
     _check(given)
     passed = {name: value for name, value in given.items() if name in _DRIVER}
     # The driver ends the password at the first @.
     netloc = f"{user.replace('@', '%40')}{at}{place}"
     return PostgresUrl(
         # Built by hand: `urlunsplit` omits the slashes when the host is empty.
-        dsn=f"postgresql://{netloc}{parts.path}{'?' if passed else ''}{urlencode(passed)}",
+        dsn=f"postgresql://{netloc}{path}{'?' if passed else ''}{urlencode(passed)}",
         hosts=tuple(each for each in hosts if each),
         application_name=given.get("application_name"),
         connect_timeout=_seconds(given.get("connect_timeout")),
         parameters=given,
     )
+
+
+def split_url(url: str) -> tuple[str, str, str, str]:
+    """Return user with password, hosts, path and query of a URL. The standard library refuses several hosts with one in
+    brackets."""
+    rest, _, query = url.partition("://")[2].partition("?")
+    place, slash, path = rest.partition("/")
+    user, _, hosts = place.rpartition("@")
+    return user, hosts, f"{slash}{path}", query
+
+
+def _port(text: str) -> str:
+    match = _HOST.match(text)
+    return (match and match[2]) or "5432"
 
 
 def _host(text: str) -> str:

@@ -7,11 +7,12 @@ With another version, or where a name is missing, the module uses the library's 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.metadata import version
+from itertools import takewhile
 from typing import Any
 
 import msgspec
 
-Version = tuple[int, int]
+Version = tuple[int, ...]
 
 _SHOWN = 3
 
@@ -22,9 +23,9 @@ class Insides(msgspec.Struct, frozen=True, kw_only=True):
     library: str
     version: str
     first: Version
-    """First tested minor version."""
+    """First tested version."""
     before: Version
-    """First minor version after the tested ones."""
+    """First version after the tested ones."""
     missing: Sequence[str] = ()
     """Private names missing in the installed version."""
 
@@ -62,9 +63,8 @@ def examine(library: str, first: Version, before: Version, names: Sequence[str])
 
 
 def _read(version: str) -> Version:
-    """Read the first two numbers of a version; (0, 0) where it has none, which no range contains."""
-    parts = version.split(".")[:2]
-    return (int(parts[0]), int(parts[1])) if len(parts) == 2 and all(each.isdecimal() for each in parts) else (0, 0)
+    """Read the numbers at the beginning of a version; without any it is in no range."""
+    return tuple(int(each) for each in takewhile(str.isdecimal, version.split(".")))
 
 
 def _is_there(name: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from cambist.frontends.http.edge.streams import WindowStreams
 from cambist.frontends.server.app import create_app
 from cambist.ports.bundle import Ports, Urls
+from tests.stand_in import StandIn
 
 _OWN = ("urls", "has_verifier", "started")
 """Ports that a face keeps for itself, because nothing can stand in for a plain value."""
@@ -29,13 +30,16 @@ def _is_remembered(scope: Any) -> bool:
     return "health" in path or path == "/kyc/begin"
 
 
-class Lent:
+class Lent(StandIn):
     """Stands for an object that is another one in every app."""
 
     __slots__ = ("_now",)
 
     def __init__(self) -> None:
         object.__setattr__(self, "_now", None)
+
+    def _original(self) -> Any:
+        return self._now
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._now, name)

@@ -11,7 +11,8 @@ MOSCOW = timezone(timedelta(hours=3), "MSK")
 """Moscow has kept UTC+3 all year since 2014: no time zone database is needed."""
 
 _MOMENT = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?([Zz]|[+-][0-9]{2}:?[0-9]{2})\Z"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]([01][0-9]|2[0-3]):[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
+    r"([Zz]|[+-][0-9]{2}:?[0-9]{2})\Z"
 )
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)

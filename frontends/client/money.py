@@ -1,5 +1,6 @@
 """Balance, rate, turnover and gateways (docs/settlement.md "The rate"; docs/webhooks.md "Gateways")."""
 
+import datetime as dt
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -40,7 +41,7 @@ class Rate(Record, frozen=True, kw_only=True):
 class ShopDay(Record, frozen=True, kw_only=True):
     """Turnover of one shop on one day (UTC)."""
 
-    date: date
+    date: dt.date  # a plain `date` means the field itself from Python 3.14 on
     shop_id: str
     shop_name: str | None
     payments: int

@@ -53,7 +53,7 @@ _ATTRIBUTES = {
 
 INSIDES = examine(
     "uvicorn",
-    (0, 50),
+    (0, 53),
     (0, 55),
     [
         "uvicorn.protocols.http.httptools_impl:STATUS_LINE",

@@ -15,7 +15,7 @@ from ...core.domain.masked import Masked
 from ...core.domain.money import Rub
 from ...core.domain.operators.guarded import Guarded
 from ...ports.alarms import QuietHours
-from ...ports.database_urls import is_postgres_url, read_postgres_url, sqlite_path, sqlite_url
+from ...ports.database_urls import is_postgres_url, read_postgres_url, split_url, sqlite_path, sqlite_url
 from ...ports.settings import Option, option_of, read_boolean, read_choice, read_host, read_integer, read_path, setting
 from .operator import Names
 from .plugins import reads_name, reads_names
@@ -326,8 +326,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def database_location(self) -> str:
         """The database's location for people: a file, or servers and name without user, password and parameters."""
-        parts = urlsplit(self.storage_url)
-        return str(self.sqlite_path or f"{parts.netloc.rpartition('@')[2]}{parts.path}")
+        _, hosts, path, _ = split_url(self.storage_url)
+        return str(self.sqlite_path or f"{hosts}{path}")
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         shown = {name: getattr(self, name) for name in self.__struct_fields__}

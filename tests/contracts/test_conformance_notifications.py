@@ -55,7 +55,8 @@ def once(receive: Hear) -> Hear:
 
 def leaking(receive: Hear) -> Hear:
     async def broken(notification: InboundNotification) -> Received:
-        json.loads(notification.body)
+        if notification.body.startswith(b"[[[["):
+            raise RecursionError  # the depth that the parser of the standard library reads depends on the version
         return await receive(notification)
 
     return broken

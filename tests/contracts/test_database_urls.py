@@ -24,6 +24,7 @@ HOST = "postgresql://u:p@db.example/c"
         ),
         ("postgresql://u@h1:5432,h2:5433/c", "postgresql://u@h1:5432,h2:5433/c"),
         ("postgresql://u@[::1]:5432/c", "postgresql://u@[::1]:5432/c"),
+        ("postgresql://u@h:1,[::1]:2,[::2]/c", "postgresql://u@/c?host=h%2C%3A%3A1%2C%3A%3A2&port=1%2C2%2C5432"),
         ("postgres://u:p@q@h/c", "postgresql://u:p%40q@h/c"),
         ("postgresql:///c?host=/run/postgresql&gssencmode=disable", "postgresql:///c?host=%2Frun%2Fpostgresql"),
     ],

@@ -242,7 +242,8 @@ def test_nothing_depends_on_the_decimal_context_of_an_embedder() -> None:
         )
 
     expected = all_of_it()
-    hostile = decimal.Context(prec=2, rounding=decimal.ROUND_UP, Emin=-1, Emax=1, traps=list(decimal.Context().traps))
+    usual = decimal.Context()
+    hostile = decimal.Context(prec=2, rounding=decimal.ROUND_UP, Emin=-1, Emax=1, traps=list(usual.traps))
     with decimal.localcontext(hostile):
         assert all_of_it() == expected
     kept = decimal.DefaultContext.prec, decimal.DefaultContext.Emax

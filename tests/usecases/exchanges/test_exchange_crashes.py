@@ -23,6 +23,7 @@ from cambist.ports.payouts import Senders, SignedTransfer
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.exchange_app import PHONE, WALLET, ExchangeApp, open_exchange_app
 from tests.invariants import everything
+from tests.stand_in import StandIn
 
 KEY = str(UUID(int=7))
 LEASES_ARE_OVER = 90.0
@@ -30,12 +31,15 @@ LEASES_ARE_OVER = 90.0
 _CALLS = ("address", "deposits", "broadcast", "state")
 
 
-class Fused:
+class Fused(StandIn):
     """A provider whose calls blow the fuse as commits do; its own books do not."""
 
     def __init__(self, provider: Any, fuse: CrashPoint) -> None:
         self._provider = provider
         self._fuse = fuse
+
+    def _original(self) -> Any:
+        return self._provider
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._provider, name)

@@ -25,18 +25,22 @@ from cambist.ports.bundle import Ports
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.invariants import everything
 from tests.refund_app import SETTLED_100, RefundApp, open_refund_app
+from tests.stand_in import StandIn
 
 KEY = str(UUID(int=7))
 LEASES_ARE_OVER = 90.0
 """Seconds after which no job of a dead process is held."""
 
 
-class FusedBank:
+class FusedBank(StandIn):
     """A bank whose calls blow the fuse as commits do; its own books do not."""
 
     def __init__(self, bank: Any, fuse: CrashPoint) -> None:
         self._bank = bank
         self._fuse = fuse
+
+    def _original(self) -> Any:
+        return self._bank
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._bank, name)
