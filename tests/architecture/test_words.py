@@ -43,12 +43,12 @@ WORDS = {
 }
 """Words that the project used for itself, and the field's word for each."""
 
-NAMES = {
-    r"(?<![a-z])notices?_\w|\w_notices?\b|Notices?[A-Z]|[a-z]Notices?\b": "notification",
-    r"(?<![a-z])acts?_\w|\w_acts?\b|[a-z]Act\b|\bAct[A-Z]": "action",
-    r"\b\w+_(?:look|looks)\b(?<!_up)|\b[A-Z]+_LOOKS?\b": "poll",
-}
-"""Patterns of identifiers; as words of a sentence these are English."""
+NAMES = (
+    ("notice", r"(?<![a-z])notices?_\w|\w_notices?\b|Notices?[A-Z]|[a-z]Notices?\b", "notification"),
+    ("act", r"(?<![a-z])acts?_\w|\w_acts?\b|[a-z]Act\b|\bAct[A-Z]", "action"),
+    ("_look", r"\b\w+_(?:look|looks)\b(?<!_up)|\b[A-Z]+_LOOKS?\b", "poll"),
+)
+"""Stems and patterns of identifiers; as words of a sentence these are English."""
 
 # A page of our own shows a notice to a payer; a run of benchmarks is `bench` at every project.
 ALLOWED = re.compile(r"CAMBIST_BENCH_\w+|-s bench\b|card--notice|\bbench\(|def bench|Coffee House|House of")
@@ -57,14 +57,17 @@ ALLOWED = re.compile(r"CAMBIST_BENCH_\w+|-s bench\b|card--notice|\bbench\(|def b
 def found(text: str) -> Iterator[str]:
     """Yield each retired word of a text with the word to use."""
     text = ALLOWED.sub("", text)
+    present = text.lower()
     for word, better in WORDS.items():
+        if word not in present:  # a search without its three forms is twenty times as quick
+            continue
         forms = (
             rf"(?<![A-Za-z]){word}(?![a-z])|(?<![A-Z]){word.capitalize()}(?![a-z])|(?<![A-Z]){word.upper()}(?![A-Z])"
         )
         if re.search(forms, text):
             yield f"{word}: {better}"
-    for pattern, better in NAMES.items():
-        if match := re.search(pattern, text):
+    for stem, pattern, better in NAMES:
+        if stem in present and (match := re.search(pattern, text)):
             yield f"{match.group()}: {better}"
 
 
