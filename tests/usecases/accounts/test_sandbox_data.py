@@ -405,7 +405,7 @@ async def test_a_payout_that_is_being_signed_is_left(
 
 
 async def test_killed_at_any_commit_it_stays_whole_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = tuple(msgspec.structs.replace(kind, batch=6) for kind in FORGOTTEN)
+    small = tuple(msgspec.structs.replace(kind, batch=12) for kind in FORGOTTEN)
     monkeypatch.setattr(sandbox_data, "FORGOTTEN", small)
     commits = 0
     for at in range(1, 200):
