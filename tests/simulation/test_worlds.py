@@ -1,5 +1,5 @@
-"""Whole worlds (world.py): whatever happens, nothing is lost, done twice or left undone, and the books agree
-(docs/reliability.md "What is checked"). `nox -s simulate` lets many more of them live."""
+"""Whole worlds (world.py): no work is lost, repeated or left open under faults, and the books agree
+(docs/reliability.md "What is checked"). `nox -s simulate` runs many more of them."""
 
 import gc
 import os
@@ -42,10 +42,10 @@ def test_drawn_world_breaks_no_rule(seed: int) -> None:
 
 
 def test_a_test_clock_passes_over_calls_that_are_under_way() -> None:
-    """What they make happens by the time that is then, and that of no other call does. A process stands still after
-    each of the first steps of some payments, with what it has in hand, while the clock leaps by another one, and goes
-    on before the worker. So two slips are noticed whose seeds change with the code's steps (mutants/former.py): what
-    came too late before anybody looked, and an event that is of when its call began."""
+    """A call in flight finishes by the clock's new time, and no other call does. A process stops after one of the first
+    steps of a payment, another process moves the clock, and the first one continues before the worker. The test notices
+    two planted faults whose seeds change with the code's steps (mutants/former.py): money that arrives too late before
+    any poll, and an event that has the time at which its call began."""
     rehearsals, blows = list[Rehearsal](), list[Blow]()
     for number in range(40):
         at = 60.0 * (number + 1)
