@@ -113,6 +113,12 @@ def simulate(session: nox.Session) -> None:
 
 
 @dev_session
+def simulate_failovers(session: nox.Session) -> None:
+    """Simulate 1000 failovers of the database server, by seeds: some minutes (docs/reliability.md)."""
+    session.run("python", "-m", "tests.simulation.failovers", *session.posargs)
+
+
+@dev_session
 def simulate_mutants(session: nox.Session) -> None:
     """Plant faults in the code; the simulation must notice each: an hour (tests/simulation/mutants/table.py)."""
     session.run("python", "-m", "tests.simulation.mutants", *session.posargs)

@@ -266,8 +266,8 @@ class Located(Protocol):
     """A storage that knows which database its connections reach. Optional."""
 
     def location(self) -> str | None:
-        """Return the location that the newest connection reached (`Beside.place`); None if it is unknown. Cheap, so
-        callers may check often."""
+        """Return the location that the newest connection reached (`Beside.place`); None if it is unknown, and empty
+        while this process has not found all of its commits there. Cheap, so callers may check often."""
         ...
 
 

@@ -45,8 +45,8 @@ class Witnessed(Protocol):
         ...
 
     def location(self) -> str | None:
-        """Return the location of the database that the newest connection reached (`Beside.place`); None if it is
-        unknown. Cheap, so callers may check often."""
+        """Return the location that the newest connection reached (`Beside.place`); None if it is unknown, and empty
+        while this process has not found all of its commits there. Cheap, so callers may check often."""
         ...
 
     def follows(self, former: str, present: str) -> bool:

@@ -129,7 +129,7 @@ def test_promoted_server_with_every_commit_is_not_held(tmp_path: Path) -> None:
 
         async def story() -> AuditEntry:
             async with open_app(own) as app, marks_kept(app):
-                await until_marked(app)
+                await until_marked(app, times=2)
                 await asyncio.to_thread(server.promote)
 
                 async def accepted() -> list[AuditEntry]:
@@ -153,7 +153,7 @@ def test_server_that_lacks_a_commit_is_held_until_it_is_resumed(tmp_path: Path) 
 
         async def story() -> Because | None:
             async with open_app(own) as app, marks_kept(app):
-                await until_marked(app)
+                await until_marked(app, times=2)
                 await _execute(server.url, "UPDATE commit_marks SET number = number - 1")
                 because = await eventually(lambda: held_now(app))
                 await resume(app.ports, open_beside(own))

@@ -100,6 +100,8 @@ class Marks:
     def __init__(self) -> None:
         self.location: str | None = None
         """Location that the newest connection reached."""
+        self._examined: str | None = None
+        """Location at which the last mark found every confirmed commit."""
         self._marks = 0
         self._is_on = False
         self.begin_anew()
@@ -112,6 +114,10 @@ class Marks:
         self._free: list[str] = []
         self._confirmed: dict[str, int] = {}
         """Last confirmed number of each slot."""
+
+    def examined(self) -> str | None:
+        """Return the location; empty while this process has not looked for its commits there."""
+        return "" if self._is_on and self.location != self._examined else self.location
 
     def of_commit(self) -> CommitMark | None:
         """Return the mark of a new commit. The caller returns it by `end`. None: this process does not mark."""
@@ -135,7 +141,8 @@ class Marks:
 
     async def mark(self, fetch: Fetch) -> Sequence[Witness]:
         """Mark the process and return all marks. Raises: the driver's faults."""
-        self._is_on = True
+        if not self._is_on:
+            self._is_on, self._examined = True, self.location
         process, self._tried = self.process, self._tried + 1
         confirmed = dict(self._confirmed)
         number = self._tried
@@ -146,7 +153,9 @@ class Marks:
         self._marks += 1
         if self._marks % _FORGETS_EVERY == 0:
             await fetch(_FORGET_OLD, (FORGOTTEN_AFTER // timedelta(microseconds=1),))
-        return await self.witnesses(fetch)
+        found = await self.witnesses(fetch)
+        self._examined = next((each.place for each in found if each.process == process and each.is_whole), None)
+        return found
 
     async def witnesses(self, fetch: Fetch) -> Sequence[Witness]:
         """Return all marks. Raises: the driver's faults."""

@@ -273,8 +273,8 @@ class PostgresStorage(SqlStorage):
         return self._marks.process
 
     def location(self) -> str | None:
-        """Return the location of the database that the newest connection reached."""
-        return self._marks.location
+        """Return the location that the newest connection reached, if this process found all of its commits there."""
+        return self._marks.examined()
 
     def follows(self, former: str, present: str) -> bool:
         """Return whether `present` is a later timeline of the same database."""

@@ -5,7 +5,7 @@ quarantined. If something is missing, or nobody can know, it is quarantined as a
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 
@@ -48,7 +48,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     """Marks that were seen before the failover."""
 
     marks: Mapping[str, Witness]
-    """By process, as this process saw them last."""
+    """The newest mark of each process that this process saw."""
     elsewhere: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Numbers by process, from a place that outlives the process. They may be old, so they only disprove."""
 
@@ -71,8 +71,8 @@ def proof(process: str, present: str, found: Iterable[Witness], known: Known, *,
     own = marks.get(process)
     if own is None or own.since == present or own.place != present or process not in known.marks:
         return Proof.NONE if is_overdue else Proof.OPEN
-    # Step 4: our last mark before the failover covers what anybody confirmed before that mark. Whoever may have
-    # confirmed something since then must have found all of its own commits, too.
+    # Step 4: our last mark before the failover covers what anybody confirmed before that mark. Each process that
+    # may have confirmed something since then must have found all of its own commits, too.
     newest = max(mark.marked_at for mark in known.marks.values())
     missing = [
         mark
@@ -83,7 +83,7 @@ def proof(process: str, present: str, found: Iterable[Witness], known: Known, *,
         return Proof.COMPLETE
     if not is_overdue:
         return Proof.OPEN
-    # Step 5: the others died with the server. What they confirmed was on the synchronous standby, if there was one.
+    # Step 5: the others died with the server. The synchronous standby has what they confirmed, if there was one.
     return Proof.COMPLETE if all(mark.is_synchronous for mark in (known.marks[process], *missing)) else Proof.NONE
 
 
@@ -105,26 +105,30 @@ class FailoverWatch:
         installation = await read_installation(self._ports.storage, self._ports.vault)
         if own is None or installation is None or None in (own.place, installation.place):
             return
+        is_gap = not all(mark.is_whole or mark.is_accepted for mark in marks)
+        if is_gap:
+            await self._hold(installation)
         if not own.is_whole or own.is_accepted:
             # Our commits are lost, so we continue as a process that confirmed nothing.
             self._witnessed.begin_anew()
             self._known = Known(marks={})
-        if not all(mark.is_whole or mark.is_accepted for mark in marks):
-            await self._hold(installation)
-            return
-        if own.is_accepted:
-            return
+        elif not is_gap:
+            await self._compare(installation, own.place or "", marks)
+
+    async def _compare(self, installation: Installation, place: str, marks: Sequence[Witness]) -> None:
         if installation.is_held:
             return
-        if installation.place == own.place:
+        if installation.place == place:
             self._known, self._began = Known(marks={mark.process: mark for mark in marks}), None
-        elif self._witnessed.follows(installation.place or "", own.place or ""):
-            await self._decide(installation, own.place or "", marks)
+        elif self._witnessed.follows(installation.place or "", place):
+            await self._decide(installation, place, marks)
 
     async def _decide(self, installation: Installation, place: str, marks: Iterable[Witness]) -> None:
         now = self._ports.clock.monotonic()
         self._began = now if self._began is None else self._began
-        is_overdue = now - self._began > OVERDUE_AFTER
+        # A process that started later leaves the decision to those that lived through the failover, if any did.
+        patience = OVERDUE_AFTER if self._witnessed.process in self._known.marks else 2 * OVERDUE_AFTER
+        is_overdue = now - self._began > patience
         result = proof(self._witnessed.process, place, marks, self._known, is_overdue=is_overdue)
         if result is Proof.NONE:
             await self._hold(installation)
