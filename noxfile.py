@@ -148,6 +148,12 @@ def attacks(session: nox.Session) -> None:
 
 
 @dev_session
+def accessibility(session: nox.Session) -> None:
+    """Check every screen of the dashboard by axe, in both languages, light and dark, narrow and wide: some minutes."""
+    session.run("pytest", "-n", "0", "tests/stories/test_dashboard_accessibility.py", env={"ACCESSIBILITY": "all"})
+
+
+@dev_session
 def monkey(session: nox.Session) -> None:
     """Type 100 000 random keys at the console: some hours.
 

@@ -169,6 +169,11 @@ ACCOUNT_SETTINGS: Mapping[str, Setting] = {
         meaning="where payers go back to, unless their shop has its own",
         clearable=True,
     ),
+    "second_person": Setting(
+        read=boolean,
+        form=BOOLEAN,
+        meaning="in the dashboard another person approves live keys, webhook secrets, the payout wallet and roles",
+    ),
     "subscription_scheme": Setting(
         read=one_of(Scheme),
         form=words(Scheme),

@@ -125,6 +125,8 @@ _ENTRIES = (
     Entry("EXCHANGE_IN_PROGRESS", 409, "The client has an active exchange; the key is not locked", Retry.SAME_KEY),
     Entry("UPLOAD_LIMIT", 409, "Too many documents that no check has used yet", Retry.SAME_KEY),
     Entry("INVALID_STATE", 409, "The object is not in a state that allows this"),
+    Entry("SECOND_PERSON_NEEDED", 409, "Another person of the account has to approve it; dashboard only"),
+    Entry("REQUEST_NOT_FOUND", 404, "No request for another person's approval of this id; dashboard only"),
     Entry("SECOND_OPERATOR_NEEDED", 409, "The action waits until another operator confirms it; met by operators only"),
     Entry("EXPORTS_BUSY", 409, "The account or the person has as many exports as it may have; dashboard only"),
     Entry("RESEND_BUSY", 409, "Another resend of webhooks is running in this mode; dashboard only"),

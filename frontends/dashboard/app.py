@@ -17,6 +17,7 @@ from ...core.domain.errors import Refusal
 from ...core.domain.people.roles import PersonRight, holders
 from ...core.usecases.actions.decisions import Waits
 from ...core.usecases.common.account_time import test_clock_of
+from ...core.usecases.people.second_person import Requested
 from ...core.usecases.people.sessions import find_actor, list_accounts_of, require
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
@@ -34,6 +35,7 @@ from .drawing import draw_rows, draw_value
 from .lists import CURSORS
 from .menu import menu_of
 from .pages.account import ACCOUNT
+from .pages.approvals import APPROVALS
 from .pages.clients import CLIENTS
 from .pages.developers import DEVELOPERS
 from .pages.exports import EXPORTS
@@ -58,7 +60,7 @@ log = logging.getLogger("cambist.dashboard")
 
 ROWS: tuple[Row, ...] = (
     *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *VIEWS, *REFUNDS, *EXPORTS, *TRADE, *CLIENTS, *MONEY, *DEVELOPERS, *RESENDS,
-    *ACCOUNT, *NOTIFICATIONS, *PEOPLE, *STREAM,
+    *ACCOUNT, *APPROVALS, *NOTIFICATIONS, *PEOPLE, *STREAM,
 )  # fmt: skip
 
 _READING = ("GET", "HEAD")
@@ -175,6 +177,8 @@ class _Pages:
             test_clock = None if actor is None else test_clock_of(actor.account, actor.mode)
             with self.site.ports.clock.entered(test_clock):
                 made = await row.handler(ask)
+        except Requested as requested:
+            return see_other(ask, f"/approvals/{requested.action.id}", done="requested")
         except Waits as waits:
             return await self._page(ask, Page(ask.t("done"), [Note(ask.t("waits") + f" ({waits.action.id})", "warn")]))
         except Refusal as refusal:
@@ -330,5 +334,6 @@ _DONE = frozenset(
         "sent",
         "advanced",
         "mailed",
+        "requested",
     )
 )

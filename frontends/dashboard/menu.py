@@ -55,6 +55,7 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, PersonRight | None], ...]], ...]
         (
             ("/shops", "shops", PersonRight.READ),
             ("/people", "people", None),
+            ("/approvals", "approvals", None),
             ("/settings", "settings", None),
             ("/audit", "audit", PersonRight.AUDIT),
             ("/profile", "profile", None),

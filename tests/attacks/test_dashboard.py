@@ -5,28 +5,36 @@ import asyncio
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 import pytest
 
 from cambist.adapters.passwords.argon2 import AT_ONCE, WAITING_MOST, Argon2Passwords
-from cambist.core.domain.accounts.accounts import ApiKey, Mode
+from cambist.adapters.storage.table.catalogue import CATALOGUE
+from cambist.core.domain.accounts.accounts import ApiKey, KeyUse, Mode
+from cambist.core.domain.accounts.request_log import RequestBatch, RequestCount
 from cambist.core.domain.accounts.shops import Shop
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.exports.exports import Export
 from cambist.core.domain.kyc.clients import Client
+from cambist.core.domain.ledger import JournalEntry
+from cambist.core.domain.movements import Movement
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.people.payment_notes import PaymentNotes
-from cambist.core.domain.people.people import Invitation, Membership, ResetToken, User
+from cambist.core.domain.people.people import Invitation, Membership, ResetToken, Session, User
 from cambist.core.domain.people.roles import Role
 from cambist.core.domain.people.views import SavedViews
 from cambist.core.domain.refunds.refunds import Refund
+from cambist.core.domain.settlement.rates import KnownRate
 from cambist.core.domain.settlement.settlement import Settlement
 from cambist.core.domain.settlement.withdrawals import Withdrawal
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.domain.webhooks.endpoints import WebhookEndpoint
+from cambist.core.domain.webhooks.feed import Feed, FeedEntry
 from cambist.core.domain.webhooks.resends import ResendRun
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.jobs import run_due
@@ -34,6 +42,7 @@ from cambist.core.usecases.people.invitations import accept_invitation, invite
 from cambist.core.usecases.people.resets import new_reset_link
 from cambist.core.usecases.people.sign_in import check_password
 from cambist.frontends.dashboard.app import ROWS
+from cambist.frontends.http.operations import OPERATIONS
 from cambist.ports.faults import Unavailable
 from cambist.ports.passwords import PasswordHasher
 from tests.app_pool import lent_app
@@ -291,7 +300,7 @@ async def test_admin_raises_nobody_to_owner_by_planted_fields(app: TestApp) -> N
 @pytest.fixture
 async def objects(app: TestApp) -> dict[str, str]:
     """Objects of the account in test mode, by the name of the parameter or field that takes their ids."""
-    wish = {"refund_approval": "manual", "exchange": "true", "payout_wallet": WALLET}
+    wish = {"refund_approval": "manual", "exchange": "true", "payout_wallet": WALLET, "second_person": "true"}
     await set_settings(app.ports, app.account.account_id, wish)
     payment = (await app.created({"external_id": "secret-order"}))["id"]
     await app.simulate(payment, outcome="paid")
@@ -327,6 +336,9 @@ async def objects(app: TestApp) -> dict[str, str]:
     await owner.open("/developers/resends")
     await owner.send("/developers/resends", **{"from": "2026-01-01T03:00", "to": "2026-01-01T04:00"})
     await invite(app.ports, app.account.account_id, "secret-guest@shop.example", Role.VIEWER)
+    await owner.open("/settings")
+    await owner.send("/settings/wallet", payout_wallet="")
+    request = owner.path.split("/")[-1]
     return {
         "payment_id": payment,
         "refund_id": refund,
@@ -340,6 +352,7 @@ async def objects(app: TestApp) -> dict[str, str]:
         "event_id": event,
         "export_id": export,
         "shop_id": app.account.default_shop_id,
+        "action_id": request,
         "user_id": (await everything(app.ports, User))[0].id,
         "run": (await everything(app.ports, ResendRun))[0].id,
         "invitation": (await everything(app.ports, Invitation))[-1].id,
@@ -522,3 +535,89 @@ async def test_refund_by_a_key_is_not_approved_by_its_maker(app: TestApp, way: s
     await finance.open(refund)
     await finance.send(f"{refund}/approve")
     finance.sees("Approved.")
+
+
+STAMPS: dict[type, tuple[str, ...]] = {
+    # The end of an unused session is counted from there, so it cannot be left out.
+    Session: ("seen_at", "version"),
+    # People see which keys are in use before they end one.
+    KeyUse: ("used_at", "version"),
+    # An entry gets its place in the list of movements when somebody reads the list, or within an hour.
+    JournalEntry: ("place", "version"),
+    # An entry of the test feed gets its position when somebody reads the feed.
+    FeedEntry: ("position", "version"),
+}
+"""Fields that a GET may change."""
+LOGS = (RequestBatch, RequestCount, Movement, Feed, KnownRate)
+"""The log of API requests has a row for each of them. Movements and the test feed number the rows of other tables, and
+are brought up to date when somebody reads them (core/usecases/ledger/listing.py). A rate that was asked for is kept,
+so that the provider is not asked by each request."""
+AUDITED = "/exports/{export_id:str}/file"
+"""A download of payers' data leaves a row in the audit log, and nothing else."""
+
+
+async def whole_database(app: TestApp) -> dict[str, list[Any]]:
+    """Every record of every table, without stamps of the last use and without what is derived from other records."""
+    found: dict[str, list[Any]] = {}
+    for each_table in CATALOGUE:
+        kind = each_table.kind
+        if kind not in LOGS:
+            blank = dict.fromkeys(STAMPS.get(kind, ()))
+            rows = [msgspec.structs.replace(each, **blank) for each in await everything(app.ports, kind)]
+            found[each_table.name] = sorted(rows, key=lambda each: str(each.id))
+    return found
+
+
+def moved(before: dict[str, list[Any]], after: dict[str, list[Any]], where: str) -> list[str]:
+    """Return the tables that differ; `before` becomes the present state."""
+    found = [f"{where}: {name}" for name in after if after[name] != before[name]]
+    before.update(after)
+    return found
+
+
+async def test_no_get_changes_the_database(app: TestApp, objects: dict[str, str]) -> None:
+    """All pages of the dashboard, all GET operations of the API, and the payer's pages to which their answers link."""
+    owner = await again_signed_in(app)
+    await app.http.get("/api/v1/account", headers=app.headers())
+    links: set[str] = set()
+    faults: list[str] = []
+    before = await whole_database(app)
+    for path in [*(row.path for row in ROWS if row.method == "GET" and not row.is_stream), "/stream"]:
+        await app.clock.advance(3)
+        place = re.sub(r"\{(\w+):str\}", lambda found: objects[found[1]], path)
+        if path == "/stream":
+            assert (await owner.http.head(place)).status_code == 200
+            continue
+        await owner.open(f"{place}?token=x&q=secret&status=paid" if "token" in place else place)
+        assert owner.answer.status_code in (200, 400, 404), f"{path}: {owner.answer.status_code}"
+        after = await whole_database(app)
+        if path == AUDITED:
+            assert len(after["audit"]) == len(before["audit"]) + 1
+            before["audit"] = after["audit"]
+        faults += moved(before, after, path)
+    api = 0
+    for operation in OPERATIONS:
+        if operation.method.upper() == "GET" and operation.id != "stream_events":
+            await app.clock.advance(3)
+            place = re.sub(r"\{(\w+)\}", lambda found: objects.get(found[1], UNKNOWN), operation.path)
+            answer = await app.http.get(place, headers=app.headers())
+            assert answer.status_code < 500 or place.endswith("/health"), place
+            api += answer.is_success
+            links |= set(re.findall(rf'{re.escape(app.ports.urls.base_url)}[^"\\\s]+', answer.text))
+            faults += moved(before, await whole_database(app), operation.id)
+    assert api > 20
+    pages = {urlsplit(link).path for link in links if "/api/v1/" not in link}
+    for path in sorted(pages):
+        for end in ("", "/state"):
+            await app.clock.advance(3)
+            assert (await app.http.get(path + end, headers={"Accept": "text/html"})).status_code < 500
+            faults += moved(before, await whole_database(app), path + end)
+    assert pages
+    assert faults == []
+
+
+async def again_signed_in(app: TestApp) -> Browser:
+    """The owner of the objects in a new session, in test mode, who has just confirmed the password."""
+    browser = await Browser(app).open("/login")
+    await browser.send("/login", email=OWNER, password=PASSWORD)
+    return await in_test_mode(browser)

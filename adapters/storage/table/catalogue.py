@@ -362,13 +362,13 @@ CATALOGUE: tuple[Table, ...] = (
     Table(Notification, "notifications", indexes=(("recipient", "at", "id"),), narrow=True),
     Table(NotificationQueue, "notification_queues", narrow=True),
     Table(TelegramChat, "telegram_chats", indexes=(("code_digest", "id"),), narrow=True),
-    # Few operator actions wait for a second operator. The audit log also records the outcome of the others.
+    # Few actions wait for a second operator or person. The audit log also records the outcome of the others.
     Table(
         PendingAction,
         "pending_actions",
         # A null makes no clash: the rule applies only to waiting actions.
         uniques=(Unique("pending_actions_slot", ("slot",)),),
-        indexes=(("status", "expires_at", "id"), ("status", "created_at", "id")),
+        indexes=(("status", "expires_at", "id"), ("status", "created_at", "id"), ("account_id", "status", "id")),
     ),
     # Few: one for each person who operates the installation.
     Table(

@@ -119,6 +119,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Lowest available USDT after a refund, as an amount below zero (docs/refunds.md "The money")."""
     refund_reserve: bool = False
     """Whether payouts leave enough for refunds that wait for money (docs/refunds.md "The money")."""
+    second_person: bool = False
+    """Whether another person approves secrets, the payout wallet and roles that a person of the account wants to change
+    (docs/dashboard.md "A second person")."""
     recurring: bool = True
     """Whether subscriptions may be charged; when off, charges answer `501 RECURRING_NOT_SUPPORTED`."""
     subscription_scheme: Scheme = Scheme.WINDOW

@@ -143,9 +143,17 @@ def checked(action: OperatorAction) -> OperatorAction:
 
 def changes(before: Any, after: Any) -> tuple[str, str]:
     """Return the safe fields in which two records differ, before and after. `before` is None for a new record."""
+    moved = changed_fields(before, after)
+    return (
+        _text({name: was for name, was, _ in moved if was is not None}),
+        _text({name: becomes for name, _, becomes in moved}),
+    )
+
+
+def changed_fields(before: Any, after: Any) -> list[tuple[str, str | None, str]]:
+    """Return the safe fields in which two records differ: name, earlier word (None for a new record), present word."""
     was, becomes = _safe(before), _safe(after)
-    moved = [name for name in becomes if was.get(name) != becomes[name]]
-    return _text({name: was[name] for name in moved if name in was}), _text({name: becomes[name] for name in moved})
+    return [(name, was.get(name), word) for name, word in becomes.items() if was.get(name) != word]
 
 
 def _safe(record: Any) -> dict[str, str]:

@@ -141,8 +141,9 @@ def _widened(was: Settings, becomes: Settings) -> Iterator[Line]:
     for name in ("refunds", "exchange", "direct_links"):
         if getattr(becomes, name) and not getattr(was, name):
             yield Line(name, "false", "true")
-    if was.refund_reserve and not becomes.refund_reserve:
-        yield Line("refund_reserve", "true", "false")
+    for name in ("refund_reserve", "second_person"):
+        if getattr(was, name) and not getattr(becomes, name):
+            yield Line(name, "true", "false")
     if becomes.refund_approval is RefundApproval.AUTO and was.refund_approval is not RefundApproval.AUTO:
         yield Line("refund_approval", was.refund_approval or "-", becomes.refund_approval)
     if becomes.refund_overdraft_usdt > was.refund_overdraft_usdt:

@@ -1,4 +1,5 @@
-"""Operators' actions that wait until a second operator confirms them. guarded.py decides which."""
+"""Actions that wait until a second operator confirms them, or a second person of the merchant approves them. guarded.py
+decides which of the operators' actions do; people ask for an approval in core/usecases/people/second_person.py."""
 
 import unicodedata
 from datetime import datetime, timedelta
@@ -12,13 +13,18 @@ ACTION = "action_"
 
 
 class ActionStatus(StrEnum):
-    """State of a pending action. An expired one still says `waiting` until the same action is requested again."""
+    """State of a pending action. An expired one keeps its state until the same action is requested again."""
 
     WAITING = "waiting"
+    """An operator's action waits for a second operator."""
+    REQUESTED = "requested"
+    """A person's action waits for another person of the account."""
+    APPROVED = "approved"
+    """Another person approved it; the person who requested it has not completed it yet."""
     CONFIRMED = "confirmed"
     REJECTED = "rejected"
     WITHDRAWN = "withdrawn"
-    """Withdrawn by the operator who requested it."""
+    """Withdrawn by the operator or person who requested it."""
     EXPIRED = "expired"
 
 
@@ -48,7 +54,7 @@ class PendingAction(msgspec.Struct, frozen=True, kw_only=True):
     shown: tuple[Line, ...]
     """The decision as it was when requested."""
     operator: str
-    """Operator who requested it."""
+    """Operator or person who requested it."""
     reason: str
     created_at: datetime
     expires_at: datetime
@@ -56,7 +62,10 @@ class PendingAction(msgspec.Struct, frozen=True, kw_only=True):
     decided_by: str | None = None
     decided_at: datetime | None = None
     slot: str | None = None
-    """Use case and object, while it waits: no second one can wait at the same time."""
+    """Use case and object, while it waits: no second one can wait at the same time. A person's slot also has the person
+    and the arguments."""
+    needs_right: str | None = None
+    """Right that a person needs to approve it (people/roles.py: `PersonRight`); None: it waits for an operator."""
     tag: bytes | None = None
     """The vault's tag of operator, action, time and reason."""
     version: int = 0
@@ -72,9 +81,17 @@ def is_waiting(action: PendingAction, now: datetime) -> bool:
     return action.status is ActionStatus.WAITING and now < action.expires_at
 
 
+OPEN = (ActionStatus.WAITING, ActionStatus.REQUESTED, ActionStatus.APPROVED)
+
+
+def is_open_request(action: PendingAction, now: datetime) -> bool:
+    """Return whether a person's action can still be approved or completed."""
+    return action.status in (ActionStatus.REQUESTED, ActionStatus.APPROVED) and now < action.expires_at
+
+
 def status_at(action: PendingAction, now: datetime) -> ActionStatus:
     """Return its status, including expiry."""
-    return ActionStatus.EXPIRED if action.status is ActionStatus.WAITING and now >= action.expires_at else action.status
+    return ActionStatus.EXPIRED if action.status in OPEN and now >= action.expires_at else action.status
 
 
 def decided(action: PendingAction, status: ActionStatus, operator: str | None, now: datetime) -> PendingAction:

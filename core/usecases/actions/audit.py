@@ -49,19 +49,19 @@ NOBODY = OperatorAction(operator="", name="")
 """Action without an operator's name. It leaves no row."""
 
 
-def acting(ports: Ports, action: OperatorAction, gate: Gate | None = None) -> Ports:
-    """Return the ports by which an operator does `action`, once. Raises: Refusal VALIDATION_ERROR for an invalid name
-    or reason."""
-    return behind(ports, checked(action), gate)
+def acting(ports: Ports, action: OperatorAction, gate: Gate | None = None, *, approval: Gate | None = None) -> Ports:
+    """Return the ports by which an operator or a person does `action`, once. `approval`: the gate of a second person,
+    which comes before that of a second operator. Raises: Refusal VALIDATION_ERROR for an invalid name or reason."""
+    return behind(ports, checked(action), gate, approval=approval)
 
 
-def behind(ports: Ports, action: OperatorAction, gate: Gate | None) -> Ports:
+def behind(ports: Ports, action: OperatorAction, gate: Gate | None, *, approval: Gate | None = None) -> Ports:
     """Return such ports for an action that was already checked. Without a gate, they refuse decisions that need two
     operators."""
     plain = unaudited(ports)
     if gate is None and ports.four_eyes.actions:
         gate = Undeclared(plain)
-    return msgspec.structs.replace(ports, storage=AuditedStorage(plain, action, gate))
+    return msgspec.structs.replace(ports, storage=AuditedStorage(plain, action, gate, approval))
 
 
 def unaudited(ports: Ports) -> Ports:
@@ -144,10 +144,13 @@ def _entry(
 class AuditedStorage(ForwardingStorage):
     """A Storage (ports/storage.py) for one action. It passes everything through except the first writing unit."""
 
-    def __init__(self, ports: Ports, action: OperatorAction, gate: Gate | None = None) -> None:
+    def __init__(
+        self, ports: Ports, action: OperatorAction, gate: Gate | None = None, approval: Gate | None = None
+    ) -> None:
         super().__init__(ports.storage)
         self.action = action
         self.gate = gate
+        self.approval = approval
         self.noted = False
         self.ports = ports
         # Take the time before the use case enters a test account's time.
@@ -215,6 +218,8 @@ class _AuditedUnit:
         next writing unit adds one. A duplicate row is better than none."""
         audited, noting = self._audited, self.wrote and not self._audited.noted
         entry = await audited.entry(self._inner, self.written) if noting else None
+        if noting and audited.approval is not None:
+            await audited.approval(self._inner, self.written)
         if audited.gate is not None:
             await audited.gate(self._inner, self.written)
         if entry is not None and audited.action is not NOBODY:

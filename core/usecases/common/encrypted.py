@@ -41,6 +41,11 @@ def waiting_secret_aad(account_id: str) -> str:
     return f"pending_actions.webhook_secret:{account_id}"
 
 
+def asked_arguments_aad(action_id: str) -> str:
+    """Associated data of the arguments of a change that waits for a second person."""
+    return f"pending_actions.arguments:{action_id}"
+
+
 def webhook_secret_aad(holder: str) -> str:
     """Associated data of the webhook secret of an account or a further endpoint."""
     table = "webhook_endpoints.secret" if holder.startswith(ids.ENDPOINT) else "accounts.webhook_secret"
@@ -426,6 +431,7 @@ def _action_said(action: PendingAction) -> bytes:
         action.mode,
         action.arguments,
         action.shown,
+        action.needs_right,
     )
     return msgspec.json.encode(
         (*what, action.operator, action.reason, action.created_at, action.expires_at), order="deterministic"

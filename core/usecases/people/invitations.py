@@ -27,6 +27,7 @@ from ...domain.people.roles import PersonRight, Role, may_manage
 from ..common.encrypted import invitation_email_aad, password_aad
 from ..common.units import retrying
 from .letters import add_letter
+from .second_person import Asked, asking
 from .sessions import Actor, by_person, require
 from .sign_in import require_password
 from .users import EMAIL_TAKEN, email_digest, invited_email, new_user, secured, user_by_email
@@ -69,14 +70,17 @@ async def invite(
     """Invite a person to an account. An earlier open invitation of the same address becomes void.
 
     Without `inviter`, an operator invites. Raises: Refusal PERSON_RIGHT_MISSING, STEP_UP_NEEDED, VALIDATION_ERROR,
-    ACCOUNT_NOT_FOUND, SHOP_NOT_FOUND, INVALID_STATE for a member, and when the account has MEMBERS_MOST people.
+    ACCOUNT_NOT_FOUND, SHOP_NOT_FOUND, INVALID_STATE for a member, and when the account has MEMBERS_MOST people;
+    Requested.
     """
     email = read_email(address)
     if inviter is not None:
         require(inviter, PersonRight.PEOPLE)
         _may_give(inviter, role)
         account_id = inviter.account.id
-        ports = by_person(ports, inviter, "person.invite")
+        given = {"address": email, "role": role.value, "shops": shops, "live": live, "language": language}
+        asked = Asked(use_case="person.invite", right=PersonRight.PEOPLE, object_id=account_id, arguments=given)
+        ports = asking(ports, inviter, "person.invite", asked)
     token = ports.ids.secret(_TOKEN_BYTES)
     invitation_id = ids.prefixed(INVITATION, ports.ids.uuid())
     digest = email_digest(ports, email)

@@ -1,17 +1,19 @@
 """API keys that a merchant's people make, change and end (docs/dashboard.md "API keys")."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 
 from ....ports.bundle import Ports
-from ...domain.accounts.accounts import ApiKey
+from ...domain.accounts.accounts import ApiKey, Mode
 from ...domain.accounts.key_terms import Right, read_rights
 from ...domain.errors import Refusal
 from ...domain.people.roles import PersonRight, key_rights
 from ..accounts.accounts import get_account
 from ..accounts.keys import NewKey, create_key, end_key, rotate_key
+from .second_person import Asked, asking
 from .sessions import Actor, by_person, require
 
 
@@ -50,15 +52,16 @@ def _is_within(actor: Actor, rights: Sequence[str] | None) -> bool:
 async def make_key(ports: Ports, actor: Actor, name: str, rights: Sequence[str], addresses: Sequence[str]) -> NewKey:
     """Create a key pair in the present mode with some of the rights that the person may give.
 
-    Raises: Refusal PERSON_RIGHT_MISSING, STEP_UP_NEEDED, VALIDATION_ERROR, INVALID_STATE; Waits when two operators
-    guard live keys.
+    Raises: Refusal PERSON_RIGHT_MISSING, STEP_UP_NEEDED, VALIDATION_ERROR, INVALID_STATE; Requested; Waits when two
+    operators guard live keys.
     """
     require(actor, PersonRight.KEYS)
     wanted = read_rights(rights)
     if not _is_within(actor, wanted):
         raise Refusal("PERSON_RIGHT_MISSING", "A key has at most the rights of your role", details={"right": "keys"})
-    ports = by_person(ports, actor, "key.create", actor.account.id)
     account_id, maker = actor.account.id, actor.user.id
+    given = {"name": name, "rights": [*wanted], "addresses": [*addresses]}
+    ports = _asking(ports, actor, "key.create", account_id, given)
     return await create_key(
         ports, account_id, actor.mode, name, rights=wanted, addresses=addresses or None, made_by=maker
     )
@@ -68,8 +71,9 @@ async def roll_key(ports: Ports, actor: Actor, key_id: str, overlap: timedelta) 
     """Replace a key pair; the old one works for `overlap` more. Raises: as `make_key`; KEY_NOT_FOUND."""
     require(actor, PersonRight.KEYS)
     found = await _own(ports, actor, key_id)
-    ports = by_person(ports, actor, "key.rotate", actor.account.id)
     account_id, maker = actor.account.id, actor.user.id
+    given = {"key_id": key_id, "overlap": int(overlap.total_seconds())}
+    ports = _asking(ports, actor, "key.rotate", account_id, given)
     return await rotate_key(ports, account_id, actor.mode, overlap, name=found.key.name, made_by=maker)
 
 
@@ -78,6 +82,14 @@ async def stop_key(ports: Ports, actor: Actor, key_id: str) -> ApiKey:
     require(actor, PersonRight.KEYS)
     await _own(ports, actor, key_id)
     return await end_key(by_person(ports, actor, "key.end", key_id), key_id)
+
+
+def _asking(ports: Ports, actor: Actor, name: str, account_id: str, given: Mapping[str, Any]) -> Ports:
+    """Return the ports for a change of keys. Live keys need a second person where the account asks for it."""
+    if actor.mode is not Mode.LIVE:
+        return by_person(ports, actor, name, account_id)
+    asked = Asked(use_case=name, right=PersonRight.KEYS, object_id=account_id, arguments=given, mode=actor.mode)
+    return asking(ports, actor, name, asked, object_id=account_id)
 
 
 async def _own(ports: Ports, actor: Actor, key_id: str) -> KeyInForce:

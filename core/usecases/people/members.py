@@ -13,6 +13,7 @@ from ...domain.people.roles import PersonRight, Role, may_manage
 from ..common.units import retrying, unit_of_work
 from .notifications import forget_preferences
 from .resets import new_reset_link
+from .second_person import Asked, asking
 from .sessions import Actor, by_person, require
 from .users import email_of, find_user, secured, warn_of_change, write_to
 from .views import forget_views
@@ -64,10 +65,12 @@ async def change_member(
     """Change a member's role, shops and access to live mode. The member's sessions in this account end.
 
     Raises: Refusal PERSON_RIGHT_MISSING, STEP_UP_NEEDED; USER_NOT_FOUND; SHOP_NOT_FOUND; LAST_OWNER; INVALID_STATE when
-    the membership changed since the `version` that the person saw.
+    the membership changed since the `version` that the person saw; Requested.
     """
     require(actor, PersonRight.PEOPLE)
-    ports = by_person(ports, actor, "person.role", user_id)
+    given = {"user_id": user_id, "role": role.value, "shops": shops, "live": live, "version": version}
+    asked = Asked(use_case="person.role", right=PersonRight.PEOPLE, object_id=user_id, arguments=given)
+    ports = asking(ports, actor, "person.role", asked, object_id=user_id)
 
     async def work(unit: Unit) -> Membership:
         before = await _member(unit, actor, user_id)

@@ -5,13 +5,18 @@ from collections.abc import Mapping
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
-from ...domain.accounts.accounts import Account
+from ...domain.account_settings import WEBHOOK_SECRET
+from ...domain.accounts.accounts import Account, Mode
 from ...domain.accounts.shops import Shop
 from ...domain.errors import Refusal
-from ...domain.people.roles import PersonRight
+from ...domain.operators.pending_actions import Line
+from ...domain.people.people import MEMBERS_MOST, Membership
+from ...domain.people.roles import PersonRight, Role
 from ..accounts.accounts import set_settings
 from ..accounts.shops import create_shop, disable_shop, enable_shop, rename_shop, set_shop
 from ..webhooks.endpoint import set_own_headers
+from ..webhooks.endpoints import rotate_secret
+from .second_person import Asked, asking
 from .sessions import Actor, by_person, require
 
 OWN_SETTINGS: Mapping[str, PersonRight] = {
@@ -23,21 +28,83 @@ OWN_SETTINGS: Mapping[str, PersonRight] = {
     "auto_return": PersonRight.SHOPS,
     "proof_reminders": PersonRight.SHOPS,
     "alarm_email": PersonRight.SHOPS,
+    "second_person": PersonRight.OWNER,
 }
 """The settings of an account that its people may change, with the right for each."""
+
+_BY_TWO = ("payout_wallet", "webhook_secret", "second_person")
+"""Settings that a second person approves where the account asks for it."""
+_SECRET_BYTES = 32
 
 
 async def change_settings(ports: Ports, actor: Actor, texts: Mapping[str, str]) -> Account:
     """Change settings of the account by name; all of them or none.
 
-    Raises: Refusal PERSON_RIGHT_MISSING, STEP_UP_NEEDED, VALIDATION_ERROR, INVALID_STATE; Waits when two operators
-    guard the change.
+    Raises: Refusal PERSON_RIGHT_MISSING, STEP_UP_NEEDED, VALIDATION_ERROR, INVALID_STATE; Requested; Waits when two
+    operators guard the change.
     """
     for name in texts:
         if name not in OWN_SETTINGS:
             raise Refusal("VALIDATION_ERROR", f"{name} is set by the operator of the service")
         require(actor, OWN_SETTINGS[name])
-    return await set_settings(by_person(ports, actor, "account.set", actor.account.id), actor.account.id, texts)
+    account_id = actor.account.id
+    by_two = [name for name in _BY_TWO if name in texts]
+    if not by_two:
+        return await set_settings(by_person(ports, actor, "account.set", account_id), account_id, texts)
+    if texts.get("second_person") == "true":
+        await _require_two_owners(ports, account_id)
+    asked = Asked(
+        use_case="account.set", right=OWN_SETTINGS[by_two[0]], object_id=account_id, arguments={"texts": {**texts}}
+    )
+    return await set_settings(asking(ports, actor, "account.set", asked, object_id=account_id), account_id, texts)
+
+
+async def _require_two_owners(ports: Ports, account_id: str) -> None:
+    async with ports.storage.unit() as unit:
+        found = await unit[Membership].find(account_id=account_id, order="id", limit=MEMBERS_MOST)
+    if sum(each.role is Role.OWNER for each in found) < 2:
+        raise Refusal("INVALID_STATE", "Only owners may approve a wallet: make a second person an owner first")
+
+
+async def roll_webhook_secret(ports: Ports, actor: Actor) -> str:
+    """Create a new secret of the account's own webhook endpoint, and return it. Raises: as `change_settings`."""
+    require(actor, PersonRight.WEBHOOKS)
+    account_id = actor.account.id
+    asked = Asked(
+        use_case="webhook.secret",
+        right=PersonRight.WEBHOOKS,
+        object_id=account_id,
+        arguments={},
+        lines=(_another_secret(account_id),),
+    )
+    secret = ports.ids.secret(_SECRET_BYTES)
+    ports = asking(ports, actor, "account.set", asked, object_id=account_id)
+    await set_settings(ports, account_id, {WEBHOOK_SECRET: secret})
+    return secret
+
+
+async def roll_endpoint_secret(ports: Ports, actor: Actor, endpoint_id: str) -> str:
+    """Create a new secret of a further webhook endpoint, and return it. Raises: as `change_settings`;
+    WEBHOOK_ENDPOINT_NOT_FOUND."""
+    require(actor, PersonRight.WEBHOOKS)
+    asked = Asked(
+        use_case="endpoint.secret",
+        right=PersonRight.WEBHOOKS,
+        object_id=endpoint_id,
+        arguments={"endpoint_id": endpoint_id},
+        mode=actor.mode,
+        lines=(_another_secret(endpoint_id),),
+    )
+    if actor.mode is Mode.LIVE:
+        ports = asking(ports, actor, "endpoint.secret", asked, object_id=endpoint_id)
+    else:
+        ports = by_person(ports, actor, "endpoint.secret", endpoint_id)
+    made = await rotate_secret(ports, actor.caller, endpoint_id)
+    return made.secret or ""
+
+
+def _another_secret(holder: str) -> Line:
+    return Line("webhook_secret", holder, "another one")
 
 
 async def change_webhook_headers(ports: Ports, actor: Actor, headers: Mapping[str, str]) -> Account:

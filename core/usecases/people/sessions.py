@@ -14,6 +14,7 @@ from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.accounts.key_terms import KeyTerms
 from ...domain.errors import Refusal
 from ...domain.operators.audit import OperatorAction
+from ...domain.operators.pending_actions import PendingAction
 from ...domain.people.people import (
     SEEN_EVERY,
     SESSIONS_MOST,
@@ -51,6 +52,8 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     caller: Caller
     """The person as a caller of merchants' use cases: rights and shops are those of the role."""
     stepped_up: bool
+    request: PendingAction | None = None
+    """The request for a second person that this person approves or completes now (second_person.py)."""
 
     @property
     def role(self) -> Role:

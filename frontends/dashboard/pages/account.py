@@ -41,6 +41,13 @@ add(
             "A TRON address. Everything that is available leaves to it after the next settlement: check it twice.",
             "Адрес TRON. После ближайшего расчёта на него уйдёт всё доступное: проверьте дважды.",
         ),
+        "settings.second": ("A second person", "Второй человек"),
+        "settings.second.intro": (
+            "Live keys, webhook secrets, the wallet, roles and invitations then wait for another person's approval.",
+            "Тогда боевые ключи, секреты вебхуков, кошелёк, роли и приглашения одобряет ещё один человек.",
+        ),
+        "settings.second.begin": ("Ask a second person", "Требовать второго"),
+        "settings.second.end": ("Stop asking", "Больше не требовать"),
         "settings.payers": ("Payers", "Плательщики"),
         "settings.auto_return": ("Lead payers back by itself after success", "Возвращать плательщика автоматически"),
         "settings.reminders": ("Remind of missing delivery proofs", "Напоминать о подтверждении доставки"),
@@ -176,6 +183,13 @@ async def settings(ask: Ask) -> Page:
         )
     elif ask.has(PersonRight.MONEY):
         blocks.append(Facts(ask.t("settings.wallet"), [(ask.t("payout.wallet"), now.payout_wallet or "–")]))
+    if ask.has(PersonRight.OWNER):
+        title = ask.t("settings.second")
+        switch = Field(name="on", type="hidden", value="" if now.second_person else "yes")
+        submit = ask.t("settings.second.end" if now.second_person else "settings.second.begin")
+        intro = ask.t("settings.second.intro")
+        action = ask.to("/settings/second-person")
+        blocks.append(Form(action=action, fields=[switch], submit=submit, title=title, intro=intro))
     if ask.has(PersonRight.SHOPS):
         fields = [
             Field(name="return_url", label=ask.t("shop.return"), type="url", value=now.return_url or ""),
@@ -211,6 +225,11 @@ async def save_settings(ask: Ask) -> Redirect:
 
 async def save_wallet(ask: Ask) -> Redirect:
     await change_settings(ask.ports, ask.actor, {"payout_wallet": ask.value("payout_wallet")})
+    return Redirect("/settings", {"done": "saved"})
+
+
+async def save_second_person(ask: Ask) -> Redirect:
+    await change_settings(ask.ports, ask.actor, {"second_person": "true" if ask.value("on") else "false"})
     return Redirect("/settings", {"done": "saved"})
 
 
@@ -264,5 +283,6 @@ ACCOUNT = (
     get("/settings", settings),
     post("/settings", save_settings, PersonRight.SHOPS, retry="/settings"),
     post("/settings/wallet", save_wallet, PersonRight.PAYOUT_DETAILS, retry="/settings"),
+    post("/settings/second-person", save_second_person, PersonRight.OWNER, retry="/settings"),
     get("/audit", audit, PersonRight.AUDIT),
 )

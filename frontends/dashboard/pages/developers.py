@@ -11,11 +11,17 @@ from ....core.domain.sandbox_clock import ClockWish
 from ....core.domain.webhooks.endpoints import EndpointOrder, EndpointPatch
 from ....core.domain.webhooks.events import DeliveryStatus, EventType
 from ....core.domain.webhooks.static_headers import without_credentials
+from ....core.usecases.accounts.keys import NewKey
 from ....core.usecases.accounts.request_list import RequestFilter, browse_requests
 from ....core.usecases.common.paging import MomentFilter
 from ....core.usecases.jobs import do
 from ....core.usecases.people.keys import list_keys, make_key, roll_key, stop_key
-from ....core.usecases.people.own_account import change_settings, change_webhook_headers
+from ....core.usecases.people.own_account import (
+    change_settings,
+    change_webhook_headers,
+    roll_endpoint_secret,
+    roll_webhook_secret,
+)
 from ....core.usecases.sandbox.clock import advance, read_clock
 from ....core.usecases.webhooks.endpoint import TestReport, endpoint_state, send_test
 from ....core.usecases.webhooks.endpoints import (
@@ -24,7 +30,6 @@ from ....core.usecases.webhooks.endpoints import (
     delete_endpoint,
     get_endpoint,
     list_endpoints,
-    rotate_secret,
     try_endpoint,
 )
 from ....core.usecases.webhooks.events import EventQuery, browse_events, get_event
@@ -157,7 +162,6 @@ add(
 )  # fmt: skip
 
 _OVERLAP = timedelta(hours=24)
-_SECRET_BYTES = 32
 
 
 async def keys(ask: Ask) -> Page:
@@ -229,17 +233,19 @@ def _lines(text: str) -> list[str]:
 
 async def create(ask: Ask) -> Page:
     addresses = _lines(ask.value("addresses"))
-    made = await make_key(ask.ports, ask.actor, ask.value("name"), list(ask.form.get("rights", ())), addresses)
-    return _shown_once(ask, made.pair.api_key, made.pair.api_secret)
+    return key_page(
+        ask, await make_key(ask.ports, ask.actor, ask.value("name"), list(ask.form.get("rights", ())), addresses)
+    )
 
 
 async def rotate(ask: Ask) -> Page:
-    made = await roll_key(ask.ports, ask.actor, ask.value("key"), _OVERLAP)
-    return _shown_once(ask, made.pair.api_key, made.pair.api_secret)
+    return key_page(ask, await roll_key(ask.ports, ask.actor, ask.value("key"), _OVERLAP))
 
 
-def _shown_once(ask: Ask, key: str, secret: str) -> Page:
-    facts = Facts(None, [(ask.t("key.key"), Code(key)), (ask.t("key.secret"), Code(secret))])
+def key_page(ask: Ask, made: NewKey) -> Page:
+    """Return the page that shows a new key pair once."""
+    pair = made.pair
+    facts = Facts(None, [(ask.t("key.key"), Code(pair.api_key)), (ask.t("key.secret"), Code(pair.api_secret))])
     crumbs = [Link(ask.t("keys"), ask.to("/developers/keys"))]
     return Page(ask.t("key.new"), [Note(ask.t("key.once"), "warn"), facts], crumbs)
 
@@ -371,12 +377,11 @@ async def own_address(ask: Ask) -> Redirect:
 
 
 async def own_secret(ask: Ask) -> Page:
-    secret = ask.ports.ids.secret(_SECRET_BYTES)
-    await change_settings(ask.ports, ask.actor, {"webhook_secret": secret})
-    return _secret_page(ask, secret)
+    return secret_page(ask, await roll_webhook_secret(ask.ports, ask.actor))
 
 
-def _secret_page(ask: Ask, secret: str) -> Page:
+def secret_page(ask: Ask, secret: str) -> Page:
+    """Return the page that shows a new webhook secret once."""
     crumbs = [Link(ask.t("webhooks"), ask.to("/developers/webhooks"))]
     facts = Facts(None, [(ask.t("hook.secret"), Code(secret))])
     return Page(ask.t("hook.secret"), [Note(ask.t("key.once"), "warn"), facts], crumbs)
@@ -424,7 +429,7 @@ async def new_endpoint(ask: Ask) -> Page:
     made = await create_endpoint(ports, ask.caller, ask.value("key"), lambda: order)
     if made.resource.secret is None:
         return await endpoint_page(ask, made.resource.endpoint.id)
-    return _secret_page(ask, made.resource.secret)
+    return secret_page(ask, made.resource.secret)
 
 
 async def endpoint(ask: Ask) -> Page:
@@ -507,8 +512,7 @@ async def further_headers(ask: Ask) -> Redirect:
 
 async def further_secret(ask: Ask) -> Page:
     endpoint_id = ask.path("endpoint_id")
-    made = await rotate_secret(ask.acting("endpoint.secret", endpoint_id), ask.caller, endpoint_id)
-    return _secret_page(ask, made.secret or "")
+    return secret_page(ask, await roll_endpoint_secret(ask.ports, ask.actor, endpoint_id))
 
 
 async def further_test(ask: Ask) -> Page:

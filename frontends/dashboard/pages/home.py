@@ -4,6 +4,7 @@ from ....core.domain.accounts.accounts import Mode
 from ....core.domain.people.roles import PersonRight
 from ....core.usecases.ledger.balance import read_balance
 from ....core.usecases.overview.overview import Overview, Period, Sums, read_overview
+from ....core.usecases.people.requests import awaits, list_requests
 from ....core.usecases.people.sessions import lacks_factor
 from ..blocks import Actions, Block, Chart, Column, Facts, Link, Note, Stat, Stats, Table, bars, grouped
 from ..rows import Page, get
@@ -62,7 +63,7 @@ async def home(ask: Ask) -> Page:
     periods = [
         Link(ask.t.of("period", each), ask.to("/home", period=each.value), current=each is period) for each in Period
     ]
-    blocks: list[Block] = [*_work(ask, found), Actions(periods), _figures(ask, found)]
+    blocks: list[Block] = [*_work(ask, found), *await _requests(ask), Actions(periods), _figures(ask, found)]
     if lacks_factor(ask.actor) and ask.mode is Mode.LIVE:
         link = Link(ask.t("home.open"), ask.to("/profile"))
         blocks.insert(0, Note(ask.t("error.SECOND_FACTOR_NEEDED"), "warn", link))
@@ -81,6 +82,13 @@ async def home(ask: Ask) -> Page:
     if found.failures.read:
         blocks.append(_failures(ask, found))
     return Page(ask.t("home"), blocks)
+
+
+async def _requests(ask: Ask) -> list[Block]:
+    count = sum(awaits(each, ask.actor) for each in await list_requests(ask.ports, ask.actor))
+    if not count:
+        return []
+    return [Note(ask.t("home.requests", count=count), "warn", Link(ask.t("home.open"), ask.to("/approvals")))]
 
 
 def _figures(ask: Ask, found: Overview) -> Stats:

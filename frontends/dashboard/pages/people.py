@@ -15,7 +15,7 @@ from ....core.usecases.people.factors import (
     renew_recovery_codes,
     set_language,
 )
-from ....core.usecases.people.invitations import invite, list_invitations, revoke_invitation
+from ....core.usecases.people.invitations import NewInvitation, invite, list_invitations, revoke_invitation
 from ....core.usecases.people.members import Member, change_member, list_members, remove_member
 from ....core.usecases.people.passkeys import add_passkey, creation_options, list_passkeys, remove_passkey
 from ....core.usecases.people.sessions import end_other_sessions, end_session, list_sessions
@@ -247,6 +247,11 @@ async def send_invitation(ask: Ask) -> Page:
         language=ask.language,
         inviter=ask.actor,
     )
+    return invitation_page(ask, made)
+
+
+def invitation_page(ask: Ask, made: NewInvitation) -> Page:
+    """Return the page that shows the link of a new invitation once."""
     blocks: list[Block] = [
         Note(ask.t("people.link"), "warn"),
         Facts(None, [(ask.t("people.invited"), Code(made.link))]),
