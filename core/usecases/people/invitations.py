@@ -1,4 +1,4 @@
-"""Invitations: made by an owner, an admin or an operator, and accepted by whoever has the link
+"""Invitations: an owner, an admin or an operator makes one, and the person with its link accepts it
 (docs/dashboard.md "People")."""
 
 from datetime import datetime

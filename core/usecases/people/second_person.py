@@ -70,7 +70,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode | None = None
     """Mode of the change; None: both."""
     lines: tuple[Line, ...] = ()
-    """What the changed records do not show."""
+    """Lines for the approving person beside those of the changed records."""
 
 
 def asking(ports: Ports, actor: Actor, name: str, asked: Asked, *, object_id: str | None = None) -> Ports:
