@@ -32,7 +32,7 @@ WRITERS = {
     "exports/exports.py": {"moved_to"},
     # Observed or counted statuses, without a table of transitions.
     "gateways/gateways.py": {"changed", "announced"},
-    "operators/pending_actions.py": {"decided"},
+    "operators/pending_actions.py": {"approved", "decided"},
     "reconciliation/reconciliation.py": {"started", "compared", "failed"},
     "webhooks/delivery.py": {"after_attempt", "sent_anew", "_ended"},
 }

@@ -99,6 +99,11 @@ def decided(action: PendingAction, status: ActionStatus, operator: str | None, n
     return msgspec.structs.replace(action, status=status, decided_by=operator, decided_at=now, slot=None)
 
 
+def approved(action: PendingAction, person: str, now: datetime) -> PendingAction:
+    """Return a person's request with the approval of another person; it keeps its slot until it is completed."""
+    return msgspec.structs.replace(action, status=ActionStatus.APPROVED, decided_by=person, decided_at=now)
+
+
 def expiry(now: datetime, days: int) -> datetime:
     """Return when an action requested now expires."""
     return now + timedelta(days=days)

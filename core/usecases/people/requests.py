@@ -15,6 +15,7 @@ from ...domain.operators.pending_actions import (
     ACTION,
     ActionStatus,
     PendingAction,
+    approved,
     decided,
     is_open_request,
 )
@@ -170,11 +171,8 @@ async def _decide(ports: Ports, actor: Actor, action_id: str, status: ActionStat
         after = f"action={asked.id} does={asked.action} asked_by={asked.operator} status={status}"
         add_row(ports, unit, told, account_id=asked.account_id, after=after)
         by = actor.user.id
-        if status is ActionStatus.APPROVED:
-            return unit[PendingAction].save(
-                msgspec.structs.replace(asked, status=status, decided_by=by, decided_at=now)
-            )
-        return unit[PendingAction].save(decided(asked, status, by, now))
+        is_approval = status is ActionStatus.APPROVED
+        return unit[PendingAction].save(approved(asked, by, now) if is_approval else decided(asked, status, by, now))
 
     return await retrying(ports.storage, work)
 
