@@ -35,6 +35,8 @@ E = TypeVar("E", bound=WebhookEvent)
 
 Advance = Callable[[float], Awaitable[None]]
 
+_GOOD = 200
+
 WEBHOOK_SECRET = "sandbox-webhook-secret"  # noqa: S105 - of nothing but tests
 _FEATURES = {"refunds": "true", "exchange": "true", "recurring": "true", "direct_links": "true"}
 
@@ -84,6 +86,7 @@ class Sandbox:
         self._advance = advance
         self._account = account
         self._postbox = postbox
+        self._passed = 0
         self.base_url = BASE_URL
         self.webhook_secret = WEBHOOK_SECRET
         self.clock = Clock(ports.clock.now, self._move)
@@ -157,9 +160,25 @@ class Sandbox:
         its async code must use the async client."""
         self._postbox.receiver = InApp(app)
 
+    def deliver_now(self, receiver: Receiver) -> list[int]:
+        """Pass the webhooks since the last call to a receiver, in this thread, and return its answers: for receivers
+        that must see the test's own database transaction. They are not sent again; an exception of the receiver is
+        raised here."""
+        answers = []
+        while self._passed < len(self._postbox.deliveries):
+            delivery = self._postbox.deliveries[self._passed]
+            self._passed += 1
+            answers.append(receiver(delivery.headers, delivery.body) or _GOOD)
+        return answers
+
+    def repeat_webhooks(self) -> None:
+        """Let the next `deliver_now` begin with the first webhook again, because webhooks may come twice."""
+        self._passed = 0
+
     def clear_webhooks(self) -> None:
         """Delete the webhooks received so far."""
         self._postbox.deliveries.clear()
+        self._passed = 0
 
     def pay(self, payment_id: str, *, amount_rub: Amount | None = None, payer_name: str | None = None) -> Payment:
         """Simulate a payer who pays the full amount, or another amount, which leads to `amount_mismatch`."""

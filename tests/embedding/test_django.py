@@ -1,0 +1,104 @@
+"""The Django app, by its example shop and its commands: docs/django.md."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SHOP = Path(__file__).parents[2] / "examples" / "django_shop"
+
+
+def manage(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command of the shop's project. Deprecations of Django are errors."""
+    program = [sys.executable, "-W", "error::DeprecationWarning:django", "manage.py", *arguments]
+    return subprocess.run(
+        program, cwd=SHOP, env={**os.environ, **environ}, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_shop_passes_its_own_tests_and_checks(tmp_path: Path) -> None:
+    done = manage("test", SHOP_DB=str(tmp_path / "shop.sqlite3"))
+    assert done.returncode == 0, done.stderr
+    assert "Ran 8 tests" in done.stderr
+    missing = manage("makemigrations", "--check", "--dry-run", SHOP_DB=":memory:")
+    assert missing.returncode == 0, missing.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({}, "cambist.E001"),
+        ({"URL": "http://x", "DATABASE": "memory://"}, "cambist.E001"),
+        ({"URL": "http://x", "API_KEY": "k"}, "cambist.E001"),
+        ({"URI": "http://x"}, "cambist.E001"),
+        ({"DATABASE": "memory://", "ACCOUNT": "acc_1"}, "cambist.W001"),
+        ({"DATABASE": "memory://", "ACCOUNT": "acc_1"}, "cambist.W002"),
+    ],
+)
+def test_check_reports_a_wrong_setting(tmp_path: Path, given: dict[str, str], code: str) -> None:
+    (tmp_path / "other_settings.py").write_text(f"from settings import *\n\nCAMBIST = {given!r}\n")
+    path = os.pathsep.join((str(tmp_path), str(SHOP)))
+    done = manage("check", DJANGO_SETTINGS_MODULE="other_settings", PYTHONPATH=path)
+    assert f"({code})" in done.stdout + done.stderr
+
+
+STORY = """
+from wsgiref.util import setup_testing_defaults
+import django
+django.setup()
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+from cambist.django.embedded import service, wsgi
+from django.core.wsgi import get_wsgi_application
+from shop.models import Order
+
+order = Order.objects.create(price="490.00")
+page = order.pay()
+account = service().merchant(settings.CAMBIST["ACCOUNT"])
+account.simulate(order.payment_id, "paid")
+service().run_due()
+order.refresh_from_db()
+assert (order.payment_status, order.shipped) == ("paid", True), order.payment_status
+order.refund("90.00")
+application = wsgi(get_wsgi_application())
+told = []
+environ = {"PATH_INFO": "/pay" + page.partition("/pay")[2], "HTTP_HOST": "shop.example"}
+setup_testing_defaults(environ)
+body = b"".join(application(environ, lambda status, *_: told.append(status)))
+assert told == ["200 OK"], told
+print("done")
+"""
+
+
+def test_embedded_service_sells_and_tells_the_project(tmp_path: Path) -> None:
+    """One process: the service, its events in the project's database, and the payer window under WSGI."""
+    database = f"sqlite:///{tmp_path}/pay.db"
+    given = {
+        "DATABASE": database,
+        "BASE_URL": "http://shop.example/pay",
+        "VAULT_KEY": "ab" * 32,
+        "VAULT_PEPPER": "cd" * 32,
+    }
+    lines = (
+        "from settings import *",
+        f"CAMBIST = {given!r}",
+        f"DATABASES['default']['NAME'] = {str(tmp_path / 'shop.sqlite3')!r}",
+    )
+    (tmp_path / "other_settings.py").write_text("\n".join(lines))
+    environ = {"DJANGO_SETTINGS_MODULE": "other_settings", "PYTHONPATH": os.pathsep.join((str(tmp_path), str(SHOP)))}
+    made = [manage("cambist_account", "Shop", **environ) for _ in range(2)]
+    [account] = {each.stdout.strip() for each in made}
+    assert account.startswith("acc_"), made[0].stderr
+    (tmp_path / "other_settings.py").write_text("\n".join((*lines, f"CAMBIST['ACCOUNT'] = {account!r}")))
+    story = f"from django.conf import settings\n{STORY}"
+    done = subprocess.run(
+        [sys.executable, "-c", story],
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.stdout.strip(), done.stderr) == ("done", "")
