@@ -1,4 +1,4 @@
-"""The setting `CAMBIST` of a Django project (docs/django.md "Settings")."""
+"""The setting `CAMBIST` of a Django project (docs/django.md)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -12,8 +12,8 @@ from .views import hook
 
 
 class CambistTestCase(TestCase):
-    """A test case with `self.sandbox` (docs/testing.md). Call `deliver` after what changes a payment; `pay`, `decline` and
-    `complete_refund` do so themselves."""
+    """A test case with `self.sandbox` (docs/testing.md). Call `deliver` after what changes a payment; `pay`, `decline`
+    and `complete_refund` do so themselves."""
 
     sandbox: Sandbox
     _stage: ClassVar[Stage]

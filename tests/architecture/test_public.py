@@ -9,7 +9,8 @@ from tests.public_surface import RECORDED, lost, surface
 from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
-EDGES = {"cambist", "cambist.client", "cambist.conformance", "cambist.ports", "cambist.testing"}
+DJANGO = {f"cambist.django{module}" for module in ("", ".admin", ".embedded", ".models", ".testing", ".urls")}
+EDGES = {"cambist", "cambist.client", "cambist.conformance", "cambist.ports", "cambist.testing", *DJANGO}
 IMPORT = re.compile(r"^\s*(?:from|import)\s+(cambist[\w.]*)", re.MULTILINE)
 ROOM = re.compile(r"cambist\.(?:core|adapters|frontends)\b|cambist\.ports\.[a-z]\w*")
 TEXTS = [

@@ -1,4 +1,4 @@
-"""The order: its price and what a payer pays."""
+"""The order of the shop."""
 
 from decimal import Decimal
 

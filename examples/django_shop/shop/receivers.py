@@ -1,4 +1,4 @@
-"""What the shop does when money moves."""
+"""Receivers of signals: they ship paid orders, and note refunds."""
 
 from typing import Any
 
