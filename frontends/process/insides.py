@@ -2,7 +2,6 @@
 
 import logging
 
-from ...adapters.aiohttp_insides import INSIDES as AIOHTTP
 from ...core.usecases.operators.findings import Finding, ok, warning
 from ...ports.insides import Insides
 
@@ -11,6 +10,9 @@ log = logging.getLogger("cambist.serve")
 
 def judge_insides(*, serves: bool = True) -> Finding:
     """Check the versions of the libraries whose private names the service uses."""
+    # Imported here: an embedded service may work without either library.
+    from ...adapters.aiohttp_insides import INSIDES as AIOHTTP
+
     used = [AIOHTTP]
     if serves:
         from .uvicorn_insides import INSIDES
