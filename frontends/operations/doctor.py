@@ -222,6 +222,11 @@ def judge_database(facts: DatabaseFacts, *, is_live: bool) -> Finding:
         held, most = int(said["connections"]), int(said["max_connections"])
         if held > most * 0.8:
             return warning(f"{name}; {held} of {most} connections are in use", "raise max_connections")
+    if said.get("location") == "":
+        return warning(
+            f"{name}, but hides its control data: a failover or a restored copy is not recognised",
+            "GRANT EXECUTE ON FUNCTION pg_control_system() to the role of CAMBIST_DATABASE_URL, where you may",
+        )
     if said.get("journal_mode", "wal") != "wal":
         return warning(f"{name}, without a write-ahead log", "start the service once; it sets the file up")
     return ok(name)

@@ -249,6 +249,8 @@ class TestSecretFiles:
         ({"transaction_read_only": "on"}, Level.FAILED),
         ({"connections": "90", "max_connections": "100"}, Level.WARNING),
         ({"journal_mode": "delete"}, Level.WARNING),
+        ({"location": "system 7 timeline 00000001 table 5"}, Level.OK),
+        ({"location": ""}, Level.WARNING),
     ],
 )
 def test_database_settings_decide_the_level(said: dict[str, str], level: Level) -> None:

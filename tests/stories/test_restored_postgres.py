@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -24,6 +24,7 @@ from cambist.frontends.app.maintenance import open_beside
 from cambist.frontends.process.marking import marks_kept
 from cambist.frontends.settings.settings import Settings
 from cambist.ports.faults import Fault, Unavailable
+from cambist.ports.witnesses import Witness
 from tests.payout_kit import WALLET
 from tests.servers import _execute, client_programs, database, own_postgres
 from tests.stories.processes import eventually
@@ -192,3 +193,30 @@ def test_promoted_server_sends_nothing_until_it_is_examined(tmp_path: Path) -> N
                 return None if found is None else found.held_because, stored.is_held
 
         assert asyncio.run(story()) == (Because.PROMOTED, False)
+
+
+def test_server_that_hides_its_location_is_served_without_marks(tmp_path: Path) -> None:
+    """Hosted services may refuse `pg_control_system`."""
+    with own_postgres() as server:
+        asyncio.run(fill(settings(server.url, tmp_path)))
+        for statement in (
+            "CREATE ROLE tenant LOGIN",
+            "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC",
+            "GRANT ALL ON ALL TABLES IN SCHEMA public TO tenant",
+        ):
+            asyncio.run(_execute(server.url, statement))
+        own = settings(server.url.replace("postgres@", "tenant@"), tmp_path)
+
+        async def story() -> Sequence[Witness]:
+            async with open_app(own) as app:
+                before = await read_installation(app.ports.storage, app.ports.vault)
+                async with marks_kept(app):
+
+                    async def renewed() -> bool:
+                        return await read_installation(app.ports.storage, app.ports.vault) != before
+
+                    await eventually(renewed)
+                assert app.witnessed is not None
+                return await app.witnessed.witnesses()
+
+        assert asyncio.run(story()) == []

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...postgres_sessions import asking, is_shared
+from .marks import place_of
 from .migrate import postgres_current
 from .sessions import UNITS
 from .standby import waiting_for_standby
@@ -27,9 +28,10 @@ FROM pg_settings WHERE name = ANY($1)
 async def postgres_facts(url: str) -> tuple[str, str | None, Mapping[str, str]]:
     """Return the server's version, the schema's revision, and the server's settings.
 
-    The settings have four more entries. `lost_settings` names the settings of our session that did not persist.
+    The settings have five more entries. `lost_settings` names the settings of our session that did not persist.
     `waiting_for_standby` is the number of sessions whose commit waits for a standby. `shared_sessions` says whether
-    two connections share one session. `connections` is the number of open connections. Raises: Unavailable.
+    two connections share one session. `connections` is the number of open connections. `location` is
+    the location of the database, empty if the server hides it. Raises: Unavailable.
     """
     async with asking(url, UNITS) as connection:
         version: str = await connection.fetchval("SHOW server_version")
@@ -44,6 +46,7 @@ async def postgres_facts(url: str) -> tuple[str, str | None, Mapping[str, str]]:
         shared = await is_shared(connection, url)
         found = {
             "connections": str(open_ones),
+            "location": await place_of(connection) or "",
             "waiting_for_standby": str(await waiting_for_standby(url)),
             "lost_settings": ", ".join(lost),
             "shared_sessions": "on" if shared else "off",

@@ -100,6 +100,9 @@ class FailoverWatch:
 
     async def look(self) -> None:
         """Mark this process, and decide about a promoted server as far as that is possible now. Raises: Unavailable."""
+        if self._witnessed.location() is None:
+            # The server hides its location, or is a replica.
+            return
         marks = await self._witnessed.mark()
         own = next((mark for mark in marks if mark.process == self._witnessed.process), None)
         installation = await read_installation(self._ports.storage, self._ports.vault)
