@@ -302,7 +302,7 @@ class World(Nowhere):
         """The primary dies, perhaps with processes. Perhaps it happens twice in a row."""
         assert self.primary is not None
         lag = 0 if self.is_synchronous or self.chance.random() < 0.4 else self.chance.randint(0, 9)
-        lived = [process for process in self.processes if process.watch._known.marks]
+        lived = [process for process in self.processes if process.watch._known]
         for process in [*self.processes]:
             if len(self.processes) > 1 and self.chance.random() < 0.1:
                 await self._end(process, in_order=False)

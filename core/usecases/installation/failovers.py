@@ -44,36 +44,29 @@ class Proof(StrEnum):
     """A confirmed commit is missing, or nobody can know."""
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """Marks that were seen before the failover."""
-
-    marks: Mapping[str, Witness]
-    """The newest mark of each process that this process saw."""
-    elsewhere: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """Numbers by process, from a place that outlives the process. They may be old, so they only disprove."""
-
-
-def proof(process: str, present: str, found: Iterable[Witness], known: Known, *, is_overdue: bool) -> Proof:
-    """Return whether the server that was promoted to the location `present` lacks nothing. `process` asks; `found` are
-    the marks on that server. `is_overdue`: everybody had time to mark itself there."""
+def proof(
+    process: str, present: str, found: Iterable[Witness], known: Mapping[str, Witness], *, is_overdue: bool
+) -> Proof:
+    """Return whether the server that was promoted to the location `present` lacks nothing. `process` asks. `found` are
+    the marks on that server, `known` the newest mark of each process that we saw before. `is_overdue`: everybody had
+    time to mark itself there."""
     found = tuple(found)
     marks = {mark.process: mark for mark in found if not mark.is_accepted}
     # Step 1: a mark that was seen before is missing or older now, so a confirmed commit is missing.
-    seen = {mark.process: mark.number for mark in known.marks.values()}
     accepted = {mark.process for mark in found if mark.is_accepted}
-    for name, number in (*seen.items(), *known.elsewhere.items()):
-        if name not in accepted and (name not in marks or marks[name].number < number):
+    for name, seen in known.items():
+        if name not in accepted and (name not in marks or marks[name].number < seen.number):
             return Proof.NONE
     # Step 2: a process found a gap among its own commits.
     if not all(mark.is_whole for mark in marks.values()):
         return Proof.NONE
     # Step 3: only a process that lived through the failover knows what was confirmed before it.
     own = marks.get(process)
-    if own is None or own.since == present or own.place != present or process not in known.marks:
+    if own is None or own.since == present or own.place != present or process not in known:
         return Proof.NONE if is_overdue else Proof.OPEN
     # Step 4: our last mark before the failover covers what anybody confirmed before that mark. Each process that
     # may have confirmed something since then must have found all of its own commits, too.
-    newest = max(mark.marked_at for mark in known.marks.values())
+    newest = max(mark.marked_at for mark in known.values())
     missing = [
         mark
         for mark in marks.values()
@@ -84,7 +77,7 @@ def proof(process: str, present: str, found: Iterable[Witness], known: Known, *,
     if not is_overdue:
         return Proof.OPEN
     # Step 5: the others died with the server. The synchronous standby has what they confirmed, if there was one.
-    return Proof.COMPLETE if all(mark.is_synchronous for mark in (known.marks[process], *missing)) else Proof.NONE
+    return Proof.COMPLETE if all(mark.is_synchronous for mark in (known[process], *missing)) else Proof.NONE
 
 
 class FailoverWatch:
@@ -94,7 +87,7 @@ class FailoverWatch:
         self._ports = ports
         self._witnessed = witnessed
         self._beside = beside
-        self._known = Known(marks={})
+        self._known: Mapping[str, Witness] = {}
         self._began: float | None = None
         """When this process first saw the promoted server, by the monotonic clock."""
 
@@ -114,7 +107,7 @@ class FailoverWatch:
         if not own.is_whole or own.is_accepted:
             # Our commits are lost, so we continue as a process that confirmed nothing.
             self._witnessed.begin_anew()
-            self._known = Known(marks={})
+            self._known = {}
         elif not is_gap:
             await self._compare(installation, own.place or "", marks)
 
@@ -122,7 +115,7 @@ class FailoverWatch:
         if installation.is_held:
             return
         if installation.place == place:
-            self._known, self._began = Known(marks={mark.process: mark for mark in marks}), None
+            self._known, self._began = {mark.process: mark for mark in marks}, None
         elif self._witnessed.follows(installation.place or "", place):
             await self._decide(installation, place, marks)
 
@@ -130,7 +123,7 @@ class FailoverWatch:
         now = self._ports.clock.monotonic()
         self._began = now if self._began is None else self._began
         # A process that started later leaves the decision to those that lived through the failover, if any did.
-        patience = OVERDUE_AFTER if self._witnessed.process in self._known.marks else 2 * OVERDUE_AFTER
+        patience = OVERDUE_AFTER if self._witnessed.process in self._known else 2 * OVERDUE_AFTER
         is_overdue = now - self._began > patience
         result = proof(self._witnessed.process, place, marks, self._known, is_overdue=is_overdue)
         if result is Proof.NONE:

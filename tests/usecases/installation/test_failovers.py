@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from cambist.core.usecases.installation.failovers import GONE_AFTER, Known, Proof, proof
+from cambist.core.usecases.installation.failovers import GONE_AFTER, Proof, proof
 from cambist.ports.witnesses import Witness
 from tests.tables import table
 
@@ -73,23 +73,6 @@ ASYNC = {"is_synchronous": False}
 def test_promoted_server_needs_every_mark(
     found: list[Witness], known: list[Witness], now: Proof, overdue: Proof
 ) -> None:
-    marks = Known(marks={mark.process: mark for mark in known})
+    marks = {mark.process: mark for mark in known}
     assert proof("a", PRESENT, found, marks, is_overdue=False) is now
     assert proof("a", PRESENT, found, marks, is_overdue=True) is overdue
-
-
-@table(
-    ("elsewhere", "expected"),
-    [
-        ({}, Proof.COMPLETE),
-        ({"a": 7, "b": 7, "c": 3}, Proof.COMPLETE),
-        ({"b": 1}, Proof.COMPLETE),
-        ({"c": 4}, Proof.NONE),
-        ({"d": 1}, Proof.NONE),
-    ],
-)
-def test_marks_outside_of_the_database_only_disprove(elsewhere: dict[str, int], expected: Proof) -> None:
-    """Old ones prove nothing, so Redis may have been emptied or set back."""
-    found = [after("a"), after("b"), before("c", 3, has_left=True)]
-    known = Known(marks={"a": A}, elsewhere=elsewhere)
-    assert proof("a", PRESENT, found, known, is_overdue=False) is expected
