@@ -21,6 +21,7 @@ from threading import Lock
 _MOST = 1 << 18
 """Bytes of one order, with its arguments and environment."""
 _NOT_LOADED = (
+    *("cambist.django", "cambist.frontends.django"),  # they need Django's settings
     *("cambist.adapters.storage.migrations.versions", "cambist.adapters.storage.migrations.env"),
     *("cambist.client", "cambist.conformance", "cambist.testing"),
     *(f"cambist.frontends.{each}" for each in ("client", "conformance", "console", "embedding", "testing")),
