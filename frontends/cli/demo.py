@@ -239,7 +239,7 @@ Create a payment, and open the payment_url of the answer in a browser:
 curl -s {base}/api/v1/payments \\
   -H 'X-Api-Key: {merchant.test.api_key}' \\
   -H 'X-Api-Secret: {merchant.test.api_secret}' \\
-  -H "Idempotency-Key: $(cat /proc/sys/kernel/random/uuid)" \\
+  -H "Idempotency-Key: $(python3 -c 'import uuid; print(uuid.uuid4())')" \\
   -H 'Content-Type: application/json' \\
   -d '{{"amount_rub": "490.00", "external_id": "order-2"}}'
 

@@ -62,6 +62,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "trigger": "trigger",
         "listen": "listen",
         "openapi": "openapi",
+        "version": "version",
     },
 }
 """Commands by audience, each with the module that defines it under the same name."""

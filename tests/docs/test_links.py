@@ -36,3 +36,9 @@ def test_the_contents_have_every_page_once() -> None:
         lines = [line for line in lines if line not in ("Merchants", "Developers", "Contributors", "Operators")]
         named += [index.parent / f"{line}.md" for line in lines if not line.startswith(":")]
     assert sorted(named) == sorted({*_DOCS.rglob("*.md")} - {_DOCS / "index.md"})
+
+
+def test_samples_need_no_file_that_only_linux_has() -> None:
+    samples = [ROOT / "README.md", *(ROOT / "docs").rglob("*quickstart.md"), *(ROOT / "docs").rglob("concepts.md")]
+    samples += [ROOT / "frontends/http/openapi/samples.py", ROOT / "frontends/cli/demo.py"]
+    assert [str(page) for page in samples if "/proc/" in page.read_text("utf-8")] == []

@@ -21,6 +21,7 @@ from cambist.client import Client
 from cambist.frontends.client.requests import Request
 from cambist.frontends.http.openapi.docs_model import Shown, reference
 from cambist.frontends.http.openapi.openapi import openapi_document
+from cambist.frontends.http.openapi.samples import NEW_KEY
 
 KEYS = {"CAMBIST_API_KEY": "svc_test_k", "CAMBIST_API_SECRET": "s"}
 NOT_IN_THE_CLIENT = {"get_api_health", "get_health", "create_withdrawal", "get_payment_method_rate"}
@@ -39,7 +40,7 @@ class Sent(msgspec.Struct, frozen=True):
 def sent(method: str, address: str, headers: Mapping[str, str], body: bytes | str | None) -> Sent:
     given = {name.lower(): value for name, value in headers.items()}
     key = given.get("idempotency-key")
-    if key is not None and key != "$(cat /proc/sys/kernel/random/uuid)":
+    if key is not None and key != NEW_KEY:
         UUID(key)
     if body:
         assert given["content-type"] == "application/json"

@@ -53,6 +53,10 @@ def samples(call: Call) -> tuple[Sample, ...]:
     return tuple(found)
 
 
+NEW_KEY = "$(python3 -c 'import uuid; print(uuid.uuid4())')"
+"""Shell expression for a new idempotency key, on Linux and macOS alike."""
+
+
 @cache
 def _client_calls() -> Mapping[str, str]:
     """Return the Python client's calls, written by docs/generate.py."""
@@ -75,7 +79,7 @@ def _curl(call: Call) -> str:
     if call.is_keyed:
         lines += [f'-H "X-Api-Key: ${_KEY}"', f'-H "X-Api-Secret: ${_SECRET}"']
     if call.creates:
-        lines.append('-H "Idempotency-Key: $(cat /proc/sys/kernel/random/uuid)"')
+        lines.append(f'-H "Idempotency-Key: {NEW_KEY}"')
     if call.body is not None:
         text = pretty(call.body).replace("'", r"'\''").replace("\n", "\n  ")
         lines += ['-H "Content-Type: application/json"', f"-d '{text}'"]
