@@ -99,6 +99,7 @@ class TestAccount:
             "refund_reserve": False,
             "refunds": False,
             "return_url": None,
+            "second_person": False,
             "subscription_scheme": "window",
             "terminals": False,
             "ttl_minutes_max": 60,

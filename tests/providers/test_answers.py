@@ -444,7 +444,7 @@ class TestDrawing:
 
     @pytest.mark.parametrize("drawn", [changed(INVOICE, reference=""), changed(INVOICE, payload=7), "invoice"])
     def test_impossible_invoice_is_requested_from_the_bank_instead(self, drawn: Any) -> None:
-        bank = type("Theirs", (), {"name": "theirs", "draw_invoice": lambda *_: drawn})()
+        bank: Any = type("Theirs", (), {"name": "theirs", "draw_invoice": lambda *_: drawn})()
         assert Guard(VirtualClock()).over("bank", bank).draw_invoice(ASKED) is None
         assert Guard(VirtualClock(), own=(type(bank),)).over("bank", bank).draw_invoice(ASKED) is drawn
 

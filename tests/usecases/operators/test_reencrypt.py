@@ -109,6 +109,8 @@ def test_core_encrypts_only_with_associated_data_of_the_list() -> None:
         ("doctor.py", "aad"),
         ("encrypted.py", "aad"),
         ("accounts.py", "waiting_secret_aad"),
+        # A request that waits for a second person for three days at most.
+        ("second_person.py", "asked_arguments_aad"),
     }
     sealing = [(path, call) for path, call in calls("encrypt") if ast.unparse(call.func).endswith("vault.encrypt")]
     assert len(sealing) > len(known)
