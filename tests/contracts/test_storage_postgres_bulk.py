@@ -111,7 +111,7 @@ class TestLongUnits:
         """In bulk it would meet the same one again and again."""
         tried: list[int] = []
 
-        async def crosswise(_: Commits, __: Any, writes: Any) -> None:
+        async def crosswise(_: Commits, _connection: Any, _mark: Any, writes: Any) -> None:
             tried.append(len(writes))
             raise asyncpg.DeadlockDetectedError("two units wait for each other")
 
