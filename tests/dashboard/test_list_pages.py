@@ -15,6 +15,7 @@ from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalSta
 from cambist.core.domain.webhooks.events import Delivery, Event
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.common import keyset
+from cambist.core.usecases.kyc import clients as kyc_clients
 from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
 from cambist.frontends.dashboard.pages import clients, developers, money, refunds, trade
 from tests import event_factory
@@ -336,3 +337,35 @@ async def test_clients_are_listed_once_while_new_ones_come(app: TestApp, monkeyp
     for status in ("pending", "rejected", "blocked"):
         await owner.open(f"/clients?status={status}")
         assert not [each for each in owner.page.links if "/clients/" in each]
+
+
+async def test_search_of_clients_reads_a_bounded_number(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "SIZE", 2)
+    monkeypatch.setattr(kyc_clients, "_BATCH", 2)
+    monkeypatch.setattr(keyset, "SCANNED", 4)
+    merchant = (await person(app, Role.VIEWER)).caller
+    made = []
+    for number in range(11):
+        await app.clock.advance(1)
+        phone = f"+7900{'555' if number in (0, 1, 2, 10) else '444'}0{number:03}"
+        wanted = ClientSimulation(phone=phone, kyc_status="verified")
+        made.append((await simulate_client(app.ports, merchant, wanted)).client.id)
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+
+    def rows() -> list[str]:
+        return [urlsplit(each).path.rpartition("/")[2] for each in owner.page.links if "/clients/" in each]
+
+    await owner.open("/clients?q=0555")
+    assert rows() == [made[10]]
+    owner.sees("There may be more")
+    shown = rows()
+    while ">Search further<" in owner.answer.text or ">Older<" in owner.answer.text:
+        await owner.open(link(owner, "Search further" if ">Search further<" in owner.answer.text else "Older"))
+        assert len(rows()) <= 2
+        shown += rows()
+    assert shown == [made[each] for each in (10, 2, 1, 0)]
+    back = rows()
+    while ">Newer<" in owner.answer.text:
+        await owner.open(link(owner, "Newer"))
+        back = rows() + [each for each in back if each not in rows()]
+    assert back == shown

@@ -54,7 +54,7 @@ async def test_live_payout_leads_to_its_transaction(mode: Mode, leads: bool) -> 
         finance = Browser(app)
         finance.http.headers["Cookie"] = f"__Host-cambist={session.token}"
         await finance.open(f"/payouts/{payout.id}?lang=en")
-        finance.sees(payout.tx_hash or "-", "payout prepared", "payout sent", "tron")
+        finance.sees(payout.tx_hash or "-", "payout prepared", "payout sent", "TRC20")
         outside = [each for each in finance.page.links if each.startswith("https://")]
         assert outside == ([f"https://tronscan.org/#/transaction/{payout.tx_hash}"] if leads else [])
         check(finance.page, payout.id)

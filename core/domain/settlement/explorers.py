@@ -1,5 +1,5 @@
-"""Pages of public block explorers, for people who check a payout themselves (docs/dashboard.md "Balance and
-payouts")."""
+"""Names of networks and pages of public block explorers, for people who check a payout themselves (docs/dashboard.md
+"Balance and payouts")."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,13 @@ _PAGES: Mapping[str, str] = {
     "bsc": "https://bscscan.com/tx/0x{}",
 }
 """Address of a transaction's page, by the network's name."""
+_NAMES: Mapping[str, str] = {"tron": "TRC20", "ethereum": "ERC20", "bsc": "BEP20"}
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
+
+
+def network_title(network: str) -> str:
+    """Return the name that people know a network by, that of its token standard; without one, the network's own."""
+    return _NAMES.get(network, network)
 
 
 def transaction_page(network: str, tx_hash: str | None) -> str | None:

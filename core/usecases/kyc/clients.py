@@ -18,9 +18,10 @@ from ...domain.ids import canonical_uuid
 from ...domain.kyc.clients import IN_PROGRESS, Client, ClientStatus, KycStatus, staged
 from ...domain.masked import Masked
 from ..accounts.accounts import find_account, storable
+from ..common import keyset
 from ..common.account_time import in_test_time
 from ..common.encrypted import open_client_phone
-from ..common.keyset import Count, Cursor, Listed, Listing, cut_page, keyset_page, read_listing, with_records
+from ..common.keyset import Count, Cursor, KeysetPage, Listed, Listing, keyset_page, read_listing, with_records
 from ..common.long_lists import LongList, long_page
 from ..common.paging import MomentFilter, Page, Position, newest
 from ..common.units import retrying, unit_of_work
@@ -114,7 +115,7 @@ async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number
 async def browse_clients(
     ports: Ports, caller: Caller, asked: ClientFilter, cursor: Cursor | None, size: int
 ) -> Listed[ShownClient]:
-    """Return a page of the caller's clients by cursor, newest first. A search decrypts the number of each client.
+    """Return a page of the caller's clients by cursor, newest first. A search decrypts at most SCANNED numbers.
 
     Raises: Refusal VALIDATION_ERROR.
     """
@@ -127,25 +128,49 @@ async def browse_clients(
     wanted = Listing(kind=Client, criteria=criteria, also=also, made=asked.made())
     digits = None if asked.q is None else "".join(_DIGITS.findall(asked.q))
     if digits is not None:
-        matches = await _search(ports, wanted, digits) if len(digits) >= _SHORTEST_SEARCH else []
-        return Listed(page=cut_page(matches, _position, cursor, size), count=Count(len(matches)))
+        if len(digits) < _SHORTEST_SEARCH:
+            return Listed(page=KeysetPage(records=[]), count=Count(0))
+        async with ports.storage.snapshot() as seen:
+            page = await _search(seen, ports, wanted, digits, cursor, size)
+        is_whole = page.newer is None and page.older is None
+        return Listed(page=page, count=Count(len(page.records)) if is_whole else None)
     found = await read_listing(ports, wanted, cursor, size)
     records = [shown(ports, client) for client in found.page.records]
     return Listed(page=with_records(found.page, records), count=found.count)
 
 
-async def _search(ports: Ports, wanted: Listing[Client], digits: str) -> list[ShownClient]:
-    """Return the clients of a list whose numbers contain these digits."""
-    found: list[ShownClient] = []
-    cursor: Cursor | None = None
-    async with ports.storage.snapshot() as seen:
-        while True:
-            page = await keyset_page(seen, wanted, cursor, _BATCH)
-            each_shown = (shown(ports, client) for client in page.records)
-            found += [each for each in each_shown if digits in each.phone]
-            if page.older is None:
-                return found
-            cursor = Cursor(page.older)
+async def _search(
+    seen: Snapshot, ports: Ports, wanted: Listing[Client], digits: str, cursor: Cursor | None, size: int
+) -> KeysetPage[ShownClient]:
+    """Return a page of the clients whose numbers contain these digits. A search that read SCANNED clients says how far
+    it came."""
+    is_newer = cursor is not None and cursor.newer
+    found, edge, read = list[ShownClient](), cursor, 0
+    is_end = is_cut = False
+    while len(found) <= size and not (is_end or is_cut):
+        page = await keyset_page(seen, wanted, edge, _BATCH)
+        records = page.records
+        if is_newer and edge is not None:
+            # At the top of the list the page also has records on the other side of the position.
+            here = edge.position
+            records = [each for each in records[::-1] if (each.created_at, each.id) > (here.at, here.id)]
+        found += [each for each in (shown(ports, client) for client in records) if digits in each.phone]
+        read += len(records)
+        beyond = page.newer if is_newer else page.older
+        is_end, is_cut = beyond is None, read >= keyset.SCANNED
+        edge = edge if beyond is None else Cursor(beyond, newer=is_newer)
+    is_full = len(found) > size
+    if is_newer and is_end and not is_full:
+        return await _search(seen, ports, wanted, digits, None, size)
+    found = found[:size][:: -1 if is_newer else 1]
+    stopped = edge.position if edge is not None and is_cut and not is_full and not is_end else None
+    first = _position(found[0]) if found else None if cursor is None else cursor.position
+    last = _position(found[-1]) if found else None if cursor is None else cursor.position
+    if is_newer:
+        newer, older = stopped or first, last
+    else:
+        newer, older = None if cursor is None else first, last if is_full else stopped
+    return KeysetPage(records=found, newer=newer, older=older, searched_to=None if stopped is None else stopped.at)
 
 
 def _position(found: ShownClient) -> Position:

@@ -14,6 +14,7 @@ from ...domain.payments.suspense import SUSPENSE, Suspense
 from ...domain.people.notifications import NotificationKind
 from ...domain.reconciliation.reconciliation import DIFFERENCE, Discrepancy
 from ...domain.refunds.refunds import Refund, RefundStatus
+from ...domain.settlement.explorers import network_title
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus, shown_hash
 from ...domain.webhooks.breaker import Breaker, outage_id
 from ...domain.webhooks.endpoints import EndpointKey
@@ -52,7 +53,7 @@ async def _payout(ports: Ports, object_id: str) -> NotifiedEvent | None:
     values = {
         "amount": f"{found.amount} USDT",
         "object": found.id,
-        "network": found.network,
+        "network": network_title(found.network),
         "transaction": shown_hash(found) or "-",
     }
     return NotifiedEvent(account_id=found.account_id, mode=found.mode, details=values)

@@ -7,7 +7,7 @@ from ....core.domain.accounts.accounts import Mode
 from ....core.domain.days import MOSCOW
 from ....core.domain.movements import Movement
 from ....core.domain.people.roles import PersonRight
-from ....core.domain.settlement.explorers import transaction_page
+from ....core.domain.settlement.explorers import network_title, transaction_page
 from ....core.domain.settlement.withdrawals import shown_hash
 from ....core.usecases.common.paging import MomentFilter
 from ....core.usecases.ledger.balance import read_balance
@@ -320,7 +320,7 @@ async def payout(ask: Ask) -> Page:
             (ask.t("amount"), ask.usdt(found.amount)),
             (ask.t("status"), badge(ask, found.status, "wd")),
             (ask.t("id"), Code(found.id)),
-            (ask.t("payout.network"), found.network),
+            (ask.t("payout.network"), network_title(found.network)),
             (ask.t("payout.wallet"), Code(found.wallet)),
             (ask.t("payout.tx"), None if tx_hash is None else Code(tx_hash)),
             (ask.t("settlement"), settlement),

@@ -166,7 +166,7 @@ class TestPayout:
                 f"Merchant: [test] Payout of {PAID} USDT was sent"
             ] * letters
             for letter in people.letters:
-                assert f"Payout {payout.id}, network tron, transaction {payout.tx_hash}" in letter.text
+                assert f"Payout {payout.id}, network TRC20, transaction {payout.tx_hash}" in letter.text
             assert await everything(people.ports, Notification) == []
 
     async def test_payout_that_is_not_sent_is_not_reported(self) -> None:
