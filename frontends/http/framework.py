@@ -10,7 +10,7 @@ from .edge.routing import Application
 from .edge.streams import WindowStreams
 from .front import front_router
 from .notifications import NotificationEndpoint, notifications_router
-from .openapi.documentation import docs_router, openapi_handler
+from .openapi.documentation import docs_router, llms_handler, openapi_handler
 from .payer.binding_window import binding_router
 from .payer.kyc_page import kyc_page_router
 from .payer.page_limit import PageLimit
@@ -38,6 +38,7 @@ def framework(
             uploads_router(ports, trusted_proxies),
             kyc_page_router(ports, limit),
             openapi_handler(ports),
+            llms_handler(ports),
             docs_router(ports),
             *([front_router(ports, limit)] if has_front else []),
         ],

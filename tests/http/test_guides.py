@@ -141,3 +141,17 @@ def test_anchors_are_those_of_the_files() -> None:
     assert slug("What a receiver does, then") == "what-a-receiver-does-then"
     assert slug("RUB to USDT") == "rub-to-usdt"
     assert slug("Счёт: `paid`") == "счёт-paid"
+
+
+async def test_llms_txt_lists_every_guide_and_links_to_its_markdown(app: TestApp) -> None:
+    answer = await app.http.get("/llms.txt")
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
+    listed = re.findall(r"^- \[(.+)\]\((\S+)\): \S.+$", answer.text, re.MULTILINE)
+    pages = {urlsplit(link).path: title for title, link in listed}
+    assert pages.pop("/openapi.json") == "OpenAPI"
+    assert pages == {f"{address(*each)}.md": LIBRARY.page(*each).title for each in ALL}
+    for each in ALL:
+        page = await app.http.get(f"{address(*each)}.md")
+        assert (page.status_code, page.headers["Content-Type"]) == (200, "text/markdown; charset=utf-8"), each
+        assert page.text == LIBRARY.page(*each).source
+    assert (await app.http.get("/docs/unknown.md")).status_code == 404

@@ -1,4 +1,4 @@
-"""`GET /openapi.json`, `GET /docs` and the guides below it (docs/versioning.md "The API").
+"""`GET /openapi.json`, `GET /llms.txt`, `GET /docs` and the guides below it (docs/versioning.md "The API").
 
 They need no key and are not counted, like the health check. Most processes never serve them, so their modules are
 imported on the first request. Import and rendering take some hundred milliseconds, once, in a thread.
@@ -28,6 +28,8 @@ _ASSETS = {
     "mark.svg": "image/svg+xml",
 }
 _JSON = "application/json"
+_MARKDOWN = "text/markdown"
+_TEXT = "text/plain"
 _IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
 _HEADERS = {**HEADERS, "Cache-Control": "no-cache"}
 """Headers of the payer window, so that no foreign script can run. Caching is allowed, because nothing on this page is
@@ -53,6 +55,23 @@ def openapi_handler(ports: Ports) -> HTTPRouteHandler:
         return sent(request, await document.value(), {"Cache-Control": "no-cache"})
 
     return openapi
+
+
+def llms_handler(ports: Ports) -> HTTPRouteHandler:
+    """Return the handler of GET /llms.txt: the guides with a line each, for language models."""
+
+    def make() -> bytes:
+        from .guides import Library, contents
+
+        return contents(Library(), ports.urls.base_url).encode()
+
+    document = _once(make, _TEXT)
+
+    @route("/llms.txt", http_method=_METHODS, include_in_schema=False)
+    async def llms(request: Asked) -> Response[bytes]:
+        return sent(request, await document.value(), _HEADERS)
+
+    return llms
 
 
 def linked_assets(at: str) -> Callable[[str], str]:
@@ -135,6 +154,8 @@ class _Repository:
             listed[f"search/{language}"] = _once(partial(docs.index, language), _JSON)
             names = [name for name in NAMES if docs.has(language, name)]
             listed |= {f"{language}/{name}": _once(partial(docs.guide, language, name)) for name in names}
+            sources = {name: GUIDES / language / f"{name}.md" for name in names}
+            listed |= {f"{language}/{name}.md": _once(path.read_bytes, _MARKDOWN) for name, path in sources.items()}
         for path in sorted((GUIDES / "images").iterdir()):
             listed[f"images/{path.name}"] = _once(path.read_bytes, _IMAGES[path.suffix])
         return listed

@@ -214,6 +214,19 @@ class Library:
         return path.removesuffix(".md") + (f"#{target.served(anchor)}" if anchor else "")
 
 
+def contents(library: Library, base_url: str) -> str:
+    """Return the text of /llms.txt: a link to the Markdown of each guide, with its first sentence."""
+    lines = ["# cambist", "", "> A payment service. Its guides for merchants as Markdown, and its API as OpenAPI.", ""]
+    lines += ["## API", "", f"- [OpenAPI]({base_url}/openapi.json): every operation with its fields and errors", ""]
+    for language, (title, folder) in {ENGLISH: ("English", "docs"), RUSSIAN: ("Русский", "docs/ru")}.items():
+        lines += [f"## {title}", ""]
+        for page in (library.page(language, name) for name in NAMES if library.has(language, name)):
+            about = page.sections[0].text.partition(". ")[0].rstrip(".:")
+            lines.append(f"- [{page.title}]({base_url}/{folder}/{page.name}.md)" + (f": {about}" if about else ""))
+        lines.append("")
+    return "\n".join(lines)
+
+
 def slug(title: str) -> str:
     """Return the anchor of a heading in a file, as GitHub and the documentation site make it."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
