@@ -215,13 +215,13 @@ class Library:
 
 
 def contents(library: Library, base_url: str) -> str:
-    """Return the text of /llms.txt: a link to the Markdown of each guide, with its first sentence."""
+    """Return the text of /llms.txt: a link to the Markdown of each guide, with the titles of its sections."""
     lines = ["# cambist", "", "> A payment service. Its guides for merchants as Markdown, and its API as OpenAPI.", ""]
     lines += ["## API", "", f"- [OpenAPI]({base_url}/openapi.json): every operation with its fields and errors", ""]
     for language, (title, folder) in {ENGLISH: ("English", "docs"), RUSSIAN: ("Русский", "docs/ru")}.items():
         lines += [f"## {title}", ""]
         for page in (library.page(language, name) for name in NAMES if library.has(language, name)):
-            about = page.sections[0].text.partition(". ")[0].rstrip(".:")
+            about = "; ".join(each.title for each in page.headings if each.level == 2)
             lines.append(f"- [{page.title}]({base_url}/{folder}/{page.name}.md)" + (f": {about}" if about else ""))
         lines.append("")
     return "\n".join(lines)
