@@ -32,7 +32,7 @@ from .assets import ASSETS, FOLDER
 from .blocks import Block, Link, Note, filled_in, is_form
 from .cookies import SESSION
 from .drawing import draw_rows, draw_value
-from .lists import CURSORS
+from .lists import CURSORS, is_filtered
 from .menu import menu_of
 from .pages.account import ACCOUNT
 from .pages.approvals import APPROVALS
@@ -222,6 +222,8 @@ class _Pages:
         link = Link(
             ask.t("back"), ask.here(lang=ask.language if ask.has_wish else None) if row.retry else ask.to("/home")
         )
+        if refusal.code == "SECOND_FACTOR_NEEDED":
+            link = Link(ask.t("set_up"), ask.to("/profile"))
         if refusal.code == "CURSOR_INVALID":
             link = Link(ask.t("top"), ask.here(**dict.fromkeys(CURSORS)))
         page = Page(ask.t("error.title"), [Note(told, "bad", link)], status=refusal.status)
@@ -275,7 +277,7 @@ class _Pages:
             blocks=page.blocks,
             crumbs=page.crumbs,
             menu=menu,
-            filtered=bool(ask.query.keys() - {"lang", *CURSORS, "done"}),
+            filtered=is_filtered(ask),
             csrf=ask.csrf if actor is not None or page.has_form else "",
             home=ask.to("/home"),
             account="" if actor is None else actor.account.name,

@@ -38,6 +38,16 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z", re.ASCII)
 _LAST_DAY = date.max - timedelta(days=1)
 
 
+def is_filtered(ask: Ask) -> bool:
+    """Return whether the address asks for a part of a list, and not only for its language or page."""
+    return bool(ask.query.keys() - {"lang", "done", *CURSORS})
+
+
+def empty_text(ask: Ask) -> str:
+    """Return the text that stands in place of a list without records."""
+    return ask.t("not_found" if is_filtered(ask) else "nothing")
+
+
 def cursor_of(ask: Ask, name: str = "cursor") -> Cursor | None:
     """Return where the requested page of a list begins; None at its top. `name`: query value of the list's cursor, for
     a page with two lists. Raises: Refusal CURSOR_INVALID."""

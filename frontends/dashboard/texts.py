@@ -73,6 +73,7 @@ add(
         "id": ("Id", "Номер"),
         "name": ("Name", "Название"),
         "reason": ("Reason", "Причина"),
+        "set_up": ("Set it up", "Настроить"),
         "nothing": ("Nothing here yet.", "Пока ничего нет."),
         "not_found": ("Nothing matches the filter.", "По этому фильтру ничего не найдено."),
         "total": ("{total} in all", "Всего: {total}"),

@@ -369,3 +369,19 @@ async def test_search_of_clients_reads_a_bounded_number(app: TestApp, monkeypatc
         await owner.open(link(owner, "Newer"))
         back = rows() + [each for each in back if each not in rows()]
     assert back == shown
+
+
+async def test_empty_list_blames_a_filter_only_when_there_is_one(app: TestApp) -> None:
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    for path in ("/refunds", "/subscriptions", "/exchanges", "/clients", "/developers/events", "/developers/requests"):
+        await owner.open(f"{path}?lang=en")
+        owner.sees("Nothing here yet.")
+        await owner.open(f"{path}?lang=en&from=2026-01-01")
+        owner.sees("Nothing matches the filter.")
+
+
+async def test_page_that_needs_a_second_factor_leads_to_its_set_up(app: TestApp) -> None:
+    finance = await joined(app, Role.FINANCE)
+    await finance.open("/balance?lang=en")
+    finance.sees("authenticator app")
+    assert "/profile" in urlsplit(link(finance, "Set it up")).path

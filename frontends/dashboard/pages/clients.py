@@ -8,7 +8,7 @@ from ....core.domain.subscriptions.subscriptions import masked_phone
 from ....core.usecases.kyc.clients import ClientFilter, ShownClient, browse_clients, get_client
 from ....core.usecases.people.client_links import needs_verification, new_client_link
 from ..blocks import Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Table, Value
-from ..lists import SIZE, count_text, cursor_of, cursor_pager, cut_note, date_fields, dates
+from ..lists import SIZE, count_text, cursor_of, cursor_pager, cut_note, date_fields, dates, empty_text
 from ..rows import Page, get, post
 from ..texts import add
 from ..web import Ask
@@ -101,7 +101,7 @@ async def clients(ask: Ask) -> Page:
             Column(ask.t("client.verified_at")),
         ],
         rows=[_row(ask, each) for each in found.page.records],
-        empty=ask.t("not_found" if ask.query else "nothing"),
+        empty=empty_text(ask),
         pager=cursor_pager(ask, found.page),
         note=count_text(ask, found.count),
     )

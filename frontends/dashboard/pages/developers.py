@@ -43,6 +43,7 @@ from ..lists import (
     cut_note,
     date_fields,
     dates,
+    empty_text,
 )
 from ..rows import Page, Redirect, get, post
 from ..texts import add
@@ -564,7 +565,7 @@ async def events(ask: Ask) -> Page:
             ]
             for each in found.page.records
         ],
-        empty=ask.t("not_found" if ask.query else "nothing"),
+        empty=empty_text(ask),
         pager=cursor_pager(ask, found.page),
         note=count_text(ask, found.count),
     )
@@ -660,7 +661,7 @@ async def requests(ask: Ask) -> Page:
             ]
             for each in found.records
         ],
-        empty=ask.t("not_found" if ask.query else "nothing"),
+        empty=empty_text(ask),
         pager=cursor_pager(ask, found),
         note=ask.t("request.not_kept", count=not_kept) if not_kept else None,
     )

@@ -31,7 +31,7 @@ from ..blocks import (
     Table,
     Value,
 )
-from ..lists import SETTLED, SIZE, count_text, cursor_of, cursor_pager, date_fields, dates
+from ..lists import SETTLED, SIZE, count_text, cursor_of, cursor_pager, date_fields, dates, empty_text
 from ..rows import Page, get
 from ..texts import add
 from ..web import Ask
@@ -146,7 +146,7 @@ async def balance(ask: Ask) -> Page:
             Column(ask.t("balance.after"), is_number=True),
         ],
         rows=[_movement(ask, each) for each in movements.page.records],
-        empty=ask.t("not_found" if ask.query else "nothing"),
+        empty=empty_text(ask),
         pager=cursor_pager(ask, movements.page),
         note=count_text(ask, movements.count),
     )

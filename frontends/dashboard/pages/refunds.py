@@ -7,7 +7,18 @@ from ....core.usecases.people import approvals
 from ....core.usecases.refunds.list import RefundFilter, browse_refunds
 from ....core.usecases.refunds.refunds import cancel_refund, create_refund, get_refund
 from ..blocks import Block, Code, Column, Facts, Field, Form, Link, Note, Table, Value
-from ..lists import SIZE, count_text, cursor_of, cursor_pager, cut_note, date_fields, dates, shop_filter, shop_names
+from ..lists import (
+    SIZE,
+    count_text,
+    cursor_of,
+    cursor_pager,
+    cut_note,
+    date_fields,
+    dates,
+    empty_text,
+    shop_filter,
+    shop_names,
+)
 from ..rows import Page, Redirect, get, post
 from ..texts import add
 from ..web import Ask
@@ -87,7 +98,7 @@ async def refunds(ask: Ask) -> Page:
             Column(ask.t("amount"), is_number=True),
         ],
         rows=[_row(ask, each) for each in found.page.records],
-        empty=ask.t("not_found" if ask.query else "nothing"),
+        empty=empty_text(ask),
         pager=cursor_pager(ask, found.page),
         note=count_text(ask, found.count),
     )

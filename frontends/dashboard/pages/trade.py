@@ -16,7 +16,7 @@ from ....core.usecases.subscriptions.subscriptions import (
     rebind_subscription,
 )
 from ..blocks import Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Table, Value
-from ..lists import SIZE, count_text, cursor_of, cursor_pager, cut_note, date_fields, dates
+from ..lists import SIZE, count_text, cursor_of, cursor_pager, cut_note, date_fields, dates, empty_text
 from ..rows import Page, Redirect, get, post
 from ..texts import add
 from ..web import Ask
@@ -117,7 +117,7 @@ async def subscriptions(ask: Ask) -> Page:
             Column(ask.t("amount"), is_number=True),
         ],
         rows=[_subscription_row(ask, each) for each in found.page.records],
-        empty=ask.t("not_found" if ask.query else "nothing"),
+        empty=empty_text(ask),
         pager=cursor_pager(ask, found.page),
         note=count_text(ask, found.count),
     )
@@ -276,7 +276,7 @@ async def exchanges(ask: Ask) -> Page:
             Column(ask.t("exchange.rub"), is_number=True),
         ],
         rows=[_exchange_row(ask, each) for each in found.page.records],
-        empty=ask.t("not_found" if ask.query else "nothing"),
+        empty=empty_text(ask),
         pager=cursor_pager(ask, found.page),
         note=count_text(ask, found.count),
     )
