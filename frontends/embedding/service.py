@@ -207,12 +207,11 @@ class Service:
         await start_recurring_jobs(self.ports)
         done = 0
         while True:
-            done += await run_due(self.ports)
-            under_way = sum(worker.under_way for worker in self._workers)
-            if not under_way:
+            ran = await run_due(self.ports)
+            done += ran
+            waited = [await worker.finished() for worker in self._workers]
+            if not ran and not any(waited):
                 return done
-            for worker in self._workers:
-                await worker.finished()
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:

@@ -74,6 +74,9 @@ class Worker:
         self._serving: dict[asyncio.Task[None], Job] = {}
         self._waiting = 0
         """Number of running jobs that wait for a slow provider and use no slot."""
+        self._claimed = asyncio.Event()
+        """Not set while the storage is asked for jobs: jobs of the answer are leased, and not yet under way."""
+        self._claimed.set()
         self._serves = asyncio.Event()
         self._works = asyncio.Event()
         self._stopping = False
@@ -130,10 +133,14 @@ class Worker:
         """Number of jobs under way."""
         return len(self._running) + len(self._serving)
 
-    async def finished(self) -> None:
-        """Wait until the jobs that are under way now are done."""
-        if under_way := [*self._running, *self._serving]:
+    async def finished(self) -> bool:
+        """Wait until the jobs that are leased now are done. Return whether there were any, or may have been."""
+        is_claiming = not self._claimed.is_set()
+        await self._claimed.wait()
+        under_way = [*self._running, *self._serving]
+        if under_way:
             await asyncio.wait(under_way)
+        return is_claiming or bool(under_way)
 
     async def leave(self) -> None:
         """Cancel the jobs under way and release their leases, so that the next worker need not wait for their
@@ -279,13 +286,16 @@ class Worker:
         """Claim up to `room` due jobs and begin them. Return their number."""
         if room <= 0:
             return 0
+        self._claimed.clear()
         try:
             claimed = await self._ports.storage.claim(room, WORKER_LEASE, **which)
+            for job in claimed:
+                self._begin(job)
         except Exception as fault:  # noqa: BLE001 - whatever it is, other jobs are done, and these are asked for again
             self._ails("the storage gave no jobs", fault)
             return 0
-        for job in claimed:
-            self._begin(job)
+        finally:
+            self._claimed.set()
         return len(claimed)
 
     async def _pause(self) -> float:
