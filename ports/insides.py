@@ -20,7 +20,7 @@ _SHOWN = 3
 class Insides(msgspec.Struct, frozen=True, kw_only=True):
     """Judgement of the installed version of a library."""
 
-    library: str
+    package: str
     version: str
     first: Version
     """First tested version."""
@@ -38,14 +38,14 @@ class Insides(msgspec.Struct, frozen=True, kw_only=True):
     def tested(self) -> str:
         """The tested versions as a requirement of pip."""
         first, before = (".".join(map(str, each)) for each in (self.first, self.before))
-        return f"{self.library}>={first},<{before}"
+        return f"{self.package}>={first},<{before}"
 
     @property
     def complaint(self) -> str:
         """Text about an unknown version for the log."""
         more = f" and {len(self.missing) - _SHOWN} more" if len(self.missing) > _SHOWN else ""
         lacks = f" and lacks {', '.join(self.missing[:_SHOWN])}{more}" if self.missing else ""
-        return f"{self.library} {self.version} is not one of the tested versions{lacks}"
+        return f"{self.package} {self.version} is not one of the tested versions{lacks}"
 
 
 def examine(library: str, first: Version, before: Version, names: Sequence[str]) -> Insides:
@@ -54,7 +54,7 @@ def examine(library: str, first: Version, before: Version, names: Sequence[str])
     Write a name as `module:Class.method`, or as `module:Class#attribute` if `__init__` sets it.
     """
     return Insides(
-        library=library,
+        package=library,
         version=version(library),
         first=first,
         before=before,

@@ -14,9 +14,11 @@ def check_setting(**_: Any) -> list[Any]:
     """Report a missing or wrong `CAMBIST`, and a route for webhooks that is missing."""
     try:
         given = conf.read()
+        if "DATABASE" in given:
+            conf.account()
     except ImproperlyConfigured as fault:
         return [Error(str(fault), hint="see docs/django.md", id="cambist.E001")]
-    if conf.is_embedded():
+    if "DATABASE" in given:
         found = []
         if not given.get("BASE_URL"):
             found.append(Warning("CAMBIST has no BASE_URL: payers' links lead to 127.0.0.1", id="cambist.W001"))

@@ -20,13 +20,15 @@ def read() -> Mapping[str, Any]:
         raise ImproperlyConfigured(f"CAMBIST has unknown names: {', '.join(unknown)}")
     if ("URL" in given) is ("DATABASE" in given):
         raise ImproperlyConfigured("CAMBIST needs URL, to call a service over HTTP, or DATABASE, to have it inside")
-    needed = CLIENT if "URL" in given else ("DATABASE", "ACCOUNT")
-    missing = [name for name in needed if not given.get(name)]
+    missing = [name for name in CLIENT if "URL" in given and not given.get(name)]
     if missing:
         raise ImproperlyConfigured(f"CAMBIST lacks {', '.join(missing)}")
     return given
 
 
-def is_embedded() -> bool:
-    """Return whether the service runs inside this project. Raises: ImproperlyConfigured."""
-    return "DATABASE" in read()
+def account() -> str:
+    """Return the account of an embedded service. Raises: ImproperlyConfigured without one."""
+    given = read()
+    if not given.get("ACCOUNT"):
+        raise ImproperlyConfigured("CAMBIST lacks ACCOUNT, which `manage.py cambist_account NAME` prints")
+    return str(given["ACCOUNT"])

@@ -34,9 +34,11 @@ class Gateway(Protocol):
 
 
 def fields_of(order: "PayableMixin") -> dict[str, Any]:
-    """Return the fields of the order's payment. The metadata name the order for events that come before the answer."""
+    """Return the fields of the order's payment. The metadata name the order and its key, for events that come before
+    the answer, or after another payment took its place."""
     given = order.cambist_fields()
-    return {**given, "metadata": {**given.get("metadata", {}), "django": f"{order._meta.label_lower}:{order.pk}"}}
+    named = f"{order._meta.label_lower}:{order.pk}:{order.payment_key}"
+    return {**given, "metadata": {**given.get("metadata", {}), "django": named}}
 
 
 class ClientGateway:
@@ -99,11 +101,11 @@ def gateway_replaced(by: Gateway) -> "Iterator[None]":
 @cache
 def _of_settings() -> Gateway:
     given = conf.read()
-    if not conf.is_embedded():
-        from ..client.clients import Client
+    if "DATABASE" in given:
+        return EmbeddedGateway(service().merchant(conf.account(), given.get("MODE", "test")))
+    from ..client.clients import Client
 
-        return ClientGateway(Client(given["URL"], given["API_KEY"], given["API_SECRET"]))
-    return EmbeddedGateway(service().merchant(given["ACCOUNT"], given.get("MODE", "test")))
+    return ClientGateway(Client(given["URL"], given["API_KEY"], given["API_SECRET"]))
 
 
 @cache

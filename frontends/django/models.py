@@ -6,8 +6,10 @@ from typing import Any, Self
 
 from django.db import models, transaction
 
-PAID = ("paid", "completed", "settled")
-ENDED = ("failed", "expired", "cancelled")
+from ...core.domain.payments.payments import PaymentStatus
+
+PAID = (PaymentStatus.PAID.value, PaymentStatus.SETTLED.value)
+ENDED = (PaymentStatus.FAILED.value, PaymentStatus.EXPIRED.value, PaymentStatus.CANCELLED.value)
 
 
 class Event(models.Model):
@@ -64,15 +66,16 @@ class PayableMixin(models.Model):
         from .gateway import gateway
 
         self._locked(lambda order: order._renew_key())
-        made = gateway().create(self)
+        payment_id, url, status = gateway().create(self)
 
         def keep(order: Self) -> None:
-            # An event may have been quicker than the answer.
-            if not order.payment_id:
-                order.payment_id, order.payment_url, order.payment_status = made
+            # An event may have been quicker than the answer, or money may have come for a former payment.
+            if order.payment_id in ("", payment_id):
+                order.payment_status = order.payment_status or status
+                order.payment_id, order.payment_url = payment_id, url
 
         self._locked(keep)
-        return self.payment_url
+        return url
 
     def refund(self, amount: Decimal | int | str | None = None, *, key: uuid.UUID | None = None) -> str:
         """Refund the rest of the payment, or a part of it, and return the refund's id. A repeat with the same key

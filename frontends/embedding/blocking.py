@@ -10,18 +10,19 @@ import functools
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from ...core.domain.accounts.accounts import Mode
 from ...core.domain.payments.payments import Payment
+from ...ports.faults import Unavailable
 from ..app.compose import Adapters
 from ..settings.plugins import needing
 from ..settings.settings import Settings
-from .event_handler import Event, OnEvent
+from .event_handler import Event
 from .merchant import Merchant
 from .running import RunningService
-from .service import Service
+from .service import AsgiApp, Service
 from .service import open as open_service
 
 P = ParamSpec("P")
@@ -30,6 +31,10 @@ T = TypeVar("T")
 Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 """A WSGI application."""
 
+_BATCH = 100
+"""Records of a list that one change to the event loop's thread brings."""
+_LEAVING = 5.0
+"""Seconds that cancelled calls have to end when the service is closed."""
 _HANDLERS = 4
 """Events handled at once. Each takes a thread, because the handler may block."""
 
@@ -53,7 +58,7 @@ def _of_merchant(
     @functools.wraps(method)
     def call(self: "SyncMerchant", /, *args: P.args, **kwargs: P.kwargs) -> T:
         async def ask(service: Service) -> T:
-            return await method(await service.merchant(self.account_id, self.mode), *args, **kwargs)
+            return await method(self.within(service), *args, **kwargs)
 
         return self._service.run(ask)
 
@@ -66,16 +71,19 @@ def _listed_by(
     @functools.wraps(method)
     def call(self: "SyncMerchant", /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         async def begin(service: Service) -> AsyncIterator[T]:
-            return method(await service.merchant(self.account_id, self.mode), *args, **kwargs)
+            return method(self.within(service), *args, **kwargs)
 
         records = self._service.run(begin)
 
-        async def following(_: Service) -> list[T]:
+        async def batch(_: Service) -> list[T]:
+            found: list[T] = []
             async for record in records:
-                return [record]
-            return []
+                found.append(record)
+                if len(found) == _BATCH:
+                    break
+            return found
 
-        while found := self._service.run(following):
+        while found := self._service.run(batch):
             yield from found
 
     return call
@@ -111,18 +119,23 @@ class SyncMerchant:
         address."""
 
         async def ask(service: Service) -> str:
-            return (await service.merchant(self.account_id, self.mode)).payment_url(payment)
+            return self.within(service).payment_url(payment)
 
         return self._service.run(ask)
+
+    def within(self, service: Service) -> Merchant:
+        """Return the same account and mode for coroutines in the service's event loop."""
+        return Merchant(service.ports, self.account_id, self.mode, asyncio.get_running_loop())
 
 
 class SyncService:
     """A service for synchronous programs. Created by `cambist.open_sync`. Any thread may use it."""
 
-    def __init__(self, opening: Callable[[], RunningService]) -> None:
+    def __init__(self, opening: Callable[[ThreadPoolExecutor], RunningService]) -> None:
         self._opening = opening
         self._lock = threading.Lock()
         self._loop: _Loop | None = None
+        self._ends_with_program = False
 
     def __enter__(self) -> Self:
         return self
@@ -133,7 +146,8 @@ class SyncService:
     def run(self, ask: Callable[[Service], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine function with the `cambist.Service` in its event loop, and return its result.
 
-        Raises: exceptions of the coroutine; RuntimeError in an event loop, which the wait would block.
+        Raises: exceptions of the coroutine; Unavailable when the service is closed meanwhile; RuntimeError in an event
+        loop, which the wait would block.
         """
         try:
             asyncio.get_running_loop()
@@ -162,7 +176,6 @@ class SyncService:
             import a2wsgi
 
         path = prefix.rstrip("/")
-        made: dict[int, Wsgi] = {}
 
         def serve(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
             given = environ.get("PATH_INFO", "")
@@ -172,11 +185,8 @@ class SyncService:
                 start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
                 return [b"Not found\n"]
             running = self._running()
-            if id(running) not in made:
-                made.clear()
-                made[id(running)] = cast("Wsgi", a2wsgi.ASGIMiddleware(running.asgi(), loop=running.loop))
             below = {**environ, "SCRIPT_NAME": environ.get("SCRIPT_NAME", "") + path, "PATH_INFO": given[len(path) :]}
-            return made[id(running)](below, start_response)
+            return cast("Wsgi", a2wsgi.ASGIMiddleware(running.answer, loop=running.loop))(below, start_response)
 
         return serve
 
@@ -195,59 +205,69 @@ class SyncService:
         with the memory, so the file would appear locked for ever.
         """
         with self._lock:
-            if self._loop is not None and self._loop.process != os.getpid() and self._loop.on_sqlite:
-                raise RuntimeError("fork before the first use of a service on SQLite, or use Postgres")
-            if self._loop is None or self._loop.process != os.getpid() or self._loop.is_closed:
+            if self._loop is not None and self._loop.process != os.getpid():
+                if self._loop.on_sqlite:
+                    raise RuntimeError("fork before the first use of a service on SQLite, or use Postgres")
+                self._loop = None
+            if self._loop is None:
                 self._loop = _Loop(self._opening)
+                if not self._ends_with_program:
+                    _at_exit(self.close)
+                    self._ends_with_program = True
             return self._loop
 
 
 class _Loop:
     """Event loop in a thread, with the service that runs in it."""
 
-    def __init__(self, opening: Callable[[], RunningService]) -> None:
+    def __init__(self, opening: Callable[[ThreadPoolExecutor], RunningService]) -> None:
         self.process = os.getpid()
         self.loop = asyncio.new_event_loop()
-        self.is_closed = False
         self.on_sqlite = False
-        self._opening = opening
-        self._service: RunningService | None = None
-        self._app: Any = None
+        self._handlers = ThreadPoolExecutor(_HANDLERS, thread_name_prefix="cambist-events")
+        self._service = opening(self._handlers)
+        self._app: tuple[Service, AsgiApp] | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
         # A daemon: the interpreter waits for other threads before it calls what closes this one.
         self._thread = threading.Thread(target=self._turn, name="cambist", daemon=True)
         self._thread.start()
-        _at_exit(self.close)
 
     def run(self, ask: Callable[[Service], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine function with the open service, and wait for its result. Raises: Unavailable when the loop
+        ends first."""
+
         async def asked() -> T:
             return await ask(await self._opened())
 
-        return asyncio.run_coroutine_threadsafe(asked(), self.loop).result()
+        with self._lock:
+            # Nothing begins in a loop that ends, because nobody would answer it.
+            if self._is_closed:
+                raise Unavailable("the service was closed meanwhile")
+            begun = asyncio.run_coroutine_threadsafe(asked(), self.loop)
+        try:
+            return begun.result()
+        except CancelledError as cancelled:
+            raise Unavailable("the service was closed meanwhile") from cancelled
 
-    def asgi(self) -> Any:
-        """Return the HTTP application of the service, one for all callers."""
-
-        async def app(scope: Any, receive: Any, send: Any) -> None:
-            service = await self._opened()
-            if self._app is None:
-                self._app = service.asgi()
-            await self._app(scope, receive, send)
-
-        return app
+    async def answer(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request, as an ASGI application in this loop."""
+        service = await self._opened()
+        if self._app is None or self._app[0] is not service:
+            self._app = service, service.asgi()
+        await self._app[1](scope, receive, send)
 
     def close(self) -> None:
-        """Close the service, then end the loop and the thread. A second call does nothing."""
-        if self.is_closed or self.process != os.getpid():
-            return
-        self.is_closed = True
-        if self._service is not None:
-            asyncio.run_coroutine_threadsafe(self._service.close(), self.loop).result()
+        """Close the service, then end the loop and its threads. Calls under way are cancelled. Only one caller does
+        this."""
+        asyncio.run_coroutine_threadsafe(self._service.close(), self.loop).result()
+        with self._lock:
+            self._is_closed = True
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
+        self._handlers.shutdown(wait=False, cancel_futures=True)
 
     async def _opened(self) -> Service:
-        if self._service is None:
-            self._service = self._opening()
         service = await self._service.service()
         self.on_sqlite = service.settings.sqlite_path is not None
         return service
@@ -256,6 +276,12 @@ class _Loop:
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_forever()
+            # Twice, because a task may begin another while it ends. One that does not end is left behind.
+            for _ in range(2):
+                if left := asyncio.all_tasks(self.loop):
+                    for task in left:
+                        task.cancel()
+                    self.loop.run_until_complete(asyncio.wait(left, timeout=_LEAVING))
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
             self.loop.run_until_complete(self.loop.shutdown_default_executor())
         finally:
@@ -279,11 +305,15 @@ def open_sync(
     unless `works` is False. The other arguments, and what its first use raises, are those of `cambist.open`.
     """
 
-    def opening() -> RunningService:
+    def opening(threads: ThreadPoolExecutor) -> RunningService:
+        async def heard(event: Event) -> None:
+            if on_event is not None:
+                await asyncio.get_running_loop().run_in_executor(threads, on_event, event)
+
         return RunningService(
             lambda: open_service(
                 database,
-                on_event=_in_threads(on_event),
+                on_event=None if on_event is None else heard,
                 adapters=adapters,
                 base_url=base_url,
                 migrated=migrated,
@@ -294,18 +324,6 @@ def open_sync(
         )
 
     return SyncService(opening)
-
-
-def _in_threads(on_event: Callable[[Event], object] | None) -> OnEvent | None:
-    """Return a handler for the event loop that calls `on_event` in a thread."""
-    if on_event is None:
-        return None
-    threads = ThreadPoolExecutor(_HANDLERS, thread_name_prefix="cambist-events")
-
-    async def heard(event: Event) -> None:
-        await asyncio.get_running_loop().run_in_executor(threads, on_event, event)
-
-    return heard
 
 
 def _at_exit(close: Callable[[], None]) -> None:

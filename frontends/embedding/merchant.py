@@ -230,6 +230,8 @@ class Merchant:
             created_to=_moment(created_to),
         )
         async for told in self._listed(browse_events, asked):
+            if told.event.type not in EventType.__members__.values():
+                continue  # a type of another version, whose payload this one cannot read
             kind = EventType(told.event.type)
             yield Event(
                 id=told.event.id,

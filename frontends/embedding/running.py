@@ -1,7 +1,6 @@
 """A service that runs in a task of its own, from its first use to its close, for hosts without a lifespan."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -27,6 +26,9 @@ class RunningService:
 
     async def service(self) -> Service:
         """Return the open service, and open it first if it is not. Raises: exceptions of `cambist.open`."""
+        if self._stop.is_set() and self._task is not None:
+            # It is closing: its parts are no longer to be used.
+            await asyncio.wait([self._task])
         if self._task is None or self._task.done() or self._ready is None:
             self._stop = asyncio.Event()
             self._ready = asyncio.get_running_loop().create_future()
@@ -47,12 +49,13 @@ class RunningService:
                     await closing.enter_async_context(service.working())
                 ready.set_result(service)
                 await stop.wait()
-        except BaseException as fault:
+        except asyncio.CancelledError:
+            # The event loop ends.
+            ready.cancel()
+            raise
+        except Exception as fault:
             if ready.done():
                 log.critical("the service ended, and is opened again at its next use", exc_info=fault)
-            else:
-                ready.set_exception(fault)
-                with contextlib.suppress(BaseException):
-                    ready.exception()  # the callers may be gone, and nobody else reads it
-            if not isinstance(fault, Exception | asyncio.CancelledError):
-                raise
+                return
+            ready.set_exception(fault)
+            ready.exception()  # the callers may be gone; then nobody else reads it

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import msgspec
@@ -16,7 +17,7 @@ from ...core.domain.operators.audit import OperatorAction
 from ...core.usecases.accounts.accounts import (
     NewAccount,
     create_account,
-    get_account,
+    find_account,
     guarded_settings,
     list_accounts,
     set_settings,
@@ -82,7 +83,15 @@ class Service:
     """An open service. Created by `cambist.open`."""
 
     def __init__(
-        self, app: App, hits: HitCounter, uses: KeyUses, requests: RequestLog, written: ByteCounter, *, hears: bool
+        self,
+        app: App,
+        hits: HitCounter,
+        uses: KeyUses,
+        requests: RequestLog,
+        written: ByteCounter,
+        signals: StopSignals,
+        *,
+        hears: bool,
     ) -> None:
         self._app = app
         self._hits = hits
@@ -91,7 +100,8 @@ class Service:
         self._written = written
         self._hears = hears
         self._streams: list[WindowStreams] = []
-        self._signals = StopSignals(self.end_streams)
+        self._signals = signals
+        self._account_ids: dict[str, str] = {}
         self._workers: list[Worker] = []
         self._loop = asyncio.get_running_loop()
 
@@ -160,19 +170,23 @@ class Service:
 
     async def account(self, name: str, /, *, create: bool = False, **settings: str | bool) -> str:
         """Return the id of the account with this name; of several, the oldest. With `create`, a missing account is
-        created with these settings, so a program can call this at every start.
+        created with these settings. The id is remembered, so a program may call this each time it needs it.
 
         Two processes that create it at the same moment get the same id; the other account stays unused.
         Raises: Refusal ACCOUNT_NOT_FOUND, and as `create_account`.
         """
-        for attempt in range(2):
-            for each in await self.accounts():
-                if each.name == name:
-                    return each.account_id
-            if not create or attempt:
-                break
-            await self.create_account(name, **settings)
-        raise Refusal("ACCOUNT_NOT_FOUND", "No account of this name")
+        if name not in self._account_ids:
+            found = await self._account_id(name)
+            if found is None and create:
+                await self.create_account(name, **settings)
+                found = await self._account_id(name)
+            if found is None:
+                raise Refusal("ACCOUNT_NOT_FOUND", "No account of this name")
+            self._account_ids[name] = found
+        return self._account_ids[name]
+
+    async def _account_id(self, name: str) -> str | None:
+        return next((each.account_id for each in await self.accounts() if each.name == name), None)
 
     async def receive(self, account_id: str) -> None:
         """Let `on_event` handle an account's events from now on, in place of its webhook address.
@@ -184,7 +198,8 @@ class Service:
 
     async def merchant(self, account_id: str, mode: Mode | str = Mode.TEST) -> Merchant:
         """Return an account in a mode: `test`, which moves no money, or `live`. Raises: Refusal ACCOUNT_NOT_FOUND."""
-        await get_account(self.ports, account_id)
+        async with self.ports.storage.unit() as unit:
+            await find_account(unit, account_id)
         return Merchant(self.ports, account_id, Mode(mode), self._loop)
 
     async def heard(self, operation: str) -> None:
@@ -240,7 +255,7 @@ class Service:
             from ..http.edge.streams import WindowStreams
             from ..server.app import create_app
             from ..telemetry.requests import RequestWatch
-        streams = WindowStreams(opens=self._signals.watch)
+        streams = WindowStreams(opens=partial(self._signals.watch, self.end_streams))
         self._streams.append(streams)
         watch = RequestWatch(
             self.ports.clock, hits=self._hits, uses=self._uses, requests=self._requests, written=self._written
@@ -258,10 +273,6 @@ class Service:
             ),
             self._loop,
         )
-
-    def forget_signals(self) -> None:
-        """Leave the process's signal handlers as they were before the first event stream."""
-        self._signals.unwatch()
 
     def end_streams(self) -> None:
         """Close open payer windows, so that a web server can stop at once. Closing the service does so, and so do
@@ -324,7 +335,8 @@ async def _opened(
         await begin_receiving(settings, app.ports)
         hits, uses, requests = HitCounter(), KeyUses(), RequestLog()
         written = ByteCounter(daily_bytes(app.settings))
-        service = Service(app, hits, uses, requests, written, hears=on_event is not None)
+        signals = StopSignals()
+        service = Service(app, hits, uses, requests, written, signals, hears=on_event is not None)
         kept = requests_kept(app.ports, requests)
         async with (
             hits_kept(app.ports, hits, uses, written),
@@ -335,7 +347,7 @@ async def _opened(
                 yield service
             finally:
                 service.end_streams()
-                service.forget_signals()
+                signals.unwatch()
 
 
 def _read_database(text: str) -> str:

@@ -16,15 +16,14 @@ _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 class StopSignals:
-    """Calls `end` in the event loop when SIGTERM or SIGINT arrives."""
+    """Our handlers of SIGTERM and SIGINT."""
 
-    def __init__(self, end: Callable[[], None]) -> None:
-        self._end = end
+    def __init__(self) -> None:
         self._mine: dict[int, tuple[Callable[..., Any], Any]] = {}
         """By signal: our handler, and the one that it calls."""
 
-    def watch(self) -> None:
-        """Add our handlers, unless they are in place. Call it in the event loop.
+    def watch(self, end: Callable[[], None]) -> None:
+        """Let a signal call `end` in this event loop from now on. Nothing changes if our handlers are in place.
 
         Only the main thread may set handlers; in another thread the host calls `Service.end_streams`.
         """
@@ -37,7 +36,7 @@ class StopSignals:
             # Without a handler in Python the signal ends the process, or is ignored: nothing waits for the streams.
             if not callable(present) or (known is not None and present is known[0]):
                 continue
-            handler = self._handler(loop, present)
+            handler = _handler(loop, end, present)
             self._mine[number] = handler, present
             signal.signal(number, handler)
 
@@ -48,10 +47,13 @@ class StopSignals:
                 signal.signal(number, former)
         self._mine.clear()
 
-    def _handler(self, loop: asyncio.AbstractEventLoop, former: Any) -> Callable[[int, FrameType | None], None]:
-        def handle(number: int, frame: FrameType | None) -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(self._end)
-            former(number, frame)
 
-        return handle
+def _handler(
+    loop: asyncio.AbstractEventLoop, end: Callable[[], None], former: Any
+) -> Callable[[int, FrameType | None], None]:
+    def handle(number: int, frame: FrameType | None) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(end)
+        former(number, frame)
+
+    return handle

@@ -25,9 +25,9 @@ def judged(used: list[Insides]) -> Finding:
     """Return the finding about these libraries."""
     unknown = [each for each in used if not each.is_known]
     if not unknown:
-        return ok(", ".join(f"{each.library} {each.version}" for each in used))
+        return ok(", ".join(f"{each.package} {each.version}" for each in used))
     return warning(
-        "; ".join(f"{each.complaint}, so {_LOST[each.library]}" for each in unknown),
+        "; ".join(f"{each.complaint}, so {_LOST[each.package]}" for each in unknown),
         f"pip install {' '.join(repr(each.tested) for each in unknown)}",
     )
 

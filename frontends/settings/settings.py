@@ -296,11 +296,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ) -> "Settings":
         """Read the settings that `cambist serve` reads: `cambist.toml` in `folder`, over it the CAMBIST_ variables of
         `environ`, over them `given`, as text or as TOML has them. The defaults are this process's environment and
-        current folder. Raises: SettingsError, with all faults at once.
+        current folder. Raises: SettingsError, with all faults at once; TypeError for a name that is no setting.
         """
         from .sources import load
 
-        return load(os.environ if environ is None else environ, given, folder or Path.cwd()).settings
+        loaded = load(os.environ if environ is None else environ, given, folder or Path.cwd())
+        unknown = sorted(given.keys() - loaded.options.keys() - {"config"})
+        if unknown:
+            raise TypeError(f"no such settings: {', '.join(unknown)}")
+        return loaded.settings
 
     def listening_on(self, port: int) -> "Settings":
         """Return the settings with the port that the system chose for port 0, also in the addresses derived from it."""

@@ -23,17 +23,17 @@ PUBLIC = {"aiohttp", "aiohttp.abc", "aiohttp.hdrs", "aiohttp.web", "uvicorn"}
 """Modules that the libraries document."""
 
 
-@table("insides", [UVICORN, AIOHTTP], ids=lambda insides: insides.library)
+@table("insides", [UVICORN, AIOHTTP], ids=lambda insides: insides.package)
 def test_installed_version_is_tested_and_has_every_name(insides: Insides) -> None:
     assert insides.missing == ()
-    assert insides.is_known, f"run the suite with {insides.library} {insides.version}, then widen the range"
+    assert insides.is_known, f"run the suite with {insides.package} {insides.version}, then widen the range"
 
 
-@table("insides", [UVICORN, AIOHTTP], ids=lambda insides: insides.library)
+@table("insides", [UVICORN, AIOHTTP], ids=lambda insides: insides.package)
 def test_lowest_required_version_is_the_first_tested_one(insides: Insides) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     required = [Requirement(each) for extra in extras.values() for each in extra]
-    bounds = {str(each.specifier) for each in required if each.name == insides.library}
+    bounds = {str(each.specifier) for each in required if each.name == insides.package}
     assert bounds == {f">={'.'.join(map(str, insides.first))}"}
 
 
@@ -70,7 +70,7 @@ class TestJudgement:
         ],
     )
     def test_only_versions_of_the_range_are_known(self, version: str, is_known: bool) -> None:
-        insides = Insides(library="uvicorn", version=version, first=(0, 53), before=(0, 55))
+        insides = Insides(package="uvicorn", version=version, first=(0, 53), before=(0, 55))
         assert insides.is_known is is_known
 
     def test_absent_name_is_found_whatever_part_is_absent(self) -> None:
@@ -82,7 +82,7 @@ class TestJudgement:
 
     def test_finding_names_what_is_lost_and_the_command(self) -> None:
         assert judge_insides().remedy is None
-        unknown = Insides(library="uvicorn", version="9.0", first=(0, 50), before=(0, 55), missing=["a:B.c"])
+        unknown = Insides(package="uvicorn", version="9.0", first=(0, 50), before=(0, 55), missing=["a:B.c"])
         finding = judged([AIOHTTP, unknown])
         assert finding.message.startswith("uvicorn 9.0 is not one of the tested versions and lacks a:B.c, so heads")
         assert finding.remedy == "pip install 'uvicorn>=0.50,<0.55'"

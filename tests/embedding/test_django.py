@@ -21,7 +21,7 @@ def manage(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]
 def test_shop_passes_its_own_tests_and_checks(tmp_path: Path) -> None:
     done = manage("test", SHOP_DB=str(tmp_path / "shop.sqlite3"))
     assert done.returncode == 0, done.stderr
-    assert "Ran 8 tests" in done.stderr
+    assert "Ran 10 tests" in done.stderr
     missing = manage("makemigrations", "--check", "--dry-run", SHOP_DB=":memory:")
     assert missing.returncode == 0, missing.stdout
 
@@ -33,6 +33,7 @@ def test_shop_passes_its_own_tests_and_checks(tmp_path: Path) -> None:
         ({"URL": "http://x", "DATABASE": "memory://"}, "cambist.E001"),
         ({"URL": "http://x", "API_KEY": "k"}, "cambist.E001"),
         ({"URI": "http://x"}, "cambist.E001"),
+        ({"DATABASE": "memory://"}, "cambist.E001"),
         ({"DATABASE": "memory://", "ACCOUNT": "acc_1"}, "cambist.W001"),
         ({"DATABASE": "memory://", "ACCOUNT": "acc_1"}, "cambist.W002"),
     ],

@@ -100,6 +100,33 @@ def test_closed_service_opens_again_at_its_next_use(service: cambist.SyncService
     assert service.accounts() == [], "memory:// starts empty"
 
 
+def test_call_under_way_at_the_close_ends_with_a_fault(service: cambist.SyncService) -> None:
+    begun = threading.Event()
+
+    async def lasts(_: cambist.Service) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    with ThreadPoolExecutor(1) as threads:
+        call = threads.submit(service.run, lasts)
+        begun.wait(30)
+        service.close()
+        with pytest.raises(cambist.Unavailable, match="closed meanwhile"):
+            call.result(30)
+
+
+async def test_service_asked_for_while_it_closes_is_another_one() -> None:
+    kept = running.RunningService(cambist.open, works=False)
+    first = await kept.service()
+    closing = asyncio.create_task(kept.close())
+    await asyncio.sleep(0)
+    second = await kept.service()
+    await closing
+    assert second is not first
+    assert await second.accounts() == []
+    await kept.close()
+
+
 async def test_blocking_call_is_refused_inside_an_event_loop(service: cambist.SyncService) -> None:
     with pytest.raises(RuntimeError, match=r"use cambist\.open here"):
         service.accounts()
@@ -233,5 +260,7 @@ def test_settings_are_those_of_the_environment_and_the_file(tmp_path: Path) -> N
     (tmp_path / "cambist.toml").write_text('workers = 3\nport = 9000\ndatabase_url = "memory://"\n')
     settings = cambist.Settings.load(environ={"CAMBIST_PORT": "9001"}, folder=tmp_path, log_level="debug")
     assert (settings.workers, settings.port, settings.log_level) == (3, 9001, "debug")
+    with pytest.raises(TypeError, match="prot"):
+        cambist.Settings.load(environ={}, folder=tmp_path, prot=1)
     with pytest.raises(cambist.SettingsError, match="CAMBIST_PORT"):
         cambist.Settings.load(environ={"CAMBIST_PORT": "x"}, folder=tmp_path)

@@ -106,18 +106,12 @@ def _position(entry: RequestEntry) -> Position:
     return Position(entry.at, entry.request_id)
 
 
-def _key(position: Position) -> tuple[datetime, str]:
-    return position.at, position.id
-
-
 def _beyond(entries: list[RequestEntry], cursor: Cursor | None) -> list[RequestEntry]:
     """Return the entries on the cursor's side."""
     if cursor is None:
         return entries
-    edge = _key(cursor.position)
-    if cursor.newer:
-        return [each for each in entries if _key(_position(each)) > edge]
-    return [each for each in entries if _key(_position(each)) < edge]
+    edge = cursor.position
+    return [each for each in entries if (_position(each) > edge if cursor.newer else _position(each) < edge)]
 
 
 async def _around(
@@ -134,7 +128,7 @@ async def _around(
         found += await _of_hour(seen, wanted, hour)
         if len(_beyond(found, cursor)) > size:
             break
-    return sorted(found, key=lambda each: _key(_position(each)), reverse=True)
+    return sorted(found, key=_position, reverse=True)
 
 
 def _wanted(ports: Ports, caller: Caller, asked: RequestFilter) -> Wanted | None:

@@ -208,10 +208,10 @@ def _rest(made: Between, at: datetime, *, newest_first: bool) -> Between:
 def cut_page(records: Sequence[T], place: Callable[[T], Position], cursor: Cursor | None, size: int) -> KeysetPage[T]:
     """Return a page of a short list that was read as a whole, newest first. `place`: position of a record."""
     if cursor is not None and cursor.newer:
-        end = sum(_key(place(each)) > _key(cursor.position) for each in records)
+        end = sum(place(each) > cursor.position for each in records)
         start = max(end - size, 0)
     else:
-        start = 0 if cursor is None else sum(_key(place(each)) >= _key(cursor.position) for each in records)
+        start = 0 if cursor is None else sum(place(each) >= cursor.position for each in records)
     found = list(records[start : start + size])
     newer = None if not start or cursor is None else place(found[0]) if found else cursor.position
     return KeysetPage(records=found, newer=newer, older=place(found[-1]) if start + size < len(records) else None)
@@ -220,10 +220,6 @@ def cut_page(records: Sequence[T], place: Callable[[T], Position], cursor: Curso
 def with_records(page: KeysetPage[Any], records: list[T]) -> KeysetPage[T]:
     """Return a page with what was made of its records."""
     return KeysetPage(records=records, newer=page.newer, older=page.older, searched_to=page.searched_to)
-
-
-def _key(position: Position) -> tuple[datetime, str]:
-    return position.at, position.id
 
 
 class Listed(msgspec.Struct, Generic[T], frozen=True, kw_only=True):

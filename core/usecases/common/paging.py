@@ -84,8 +84,8 @@ async def newest(
     return Page(found, number, size, total)
 
 
-class Position(msgspec.Struct, frozen=True):
-    """Position in a list by moment of creation and id: behind the record with these values."""
+class Position(msgspec.Struct, frozen=True, order=True):
+    """Position in a list by moment of creation and id: behind the record with these values. A newer one is greater."""
 
     at: datetime
     id: str

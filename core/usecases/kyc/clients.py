@@ -153,7 +153,7 @@ async def _search(
         if is_newer and edge is not None:
             # At the top of the list the page also has records on the other side of the position.
             here = edge.position
-            records = [each for each in records[::-1] if (each.created_at, each.id) > (here.at, here.id)]
+            records = [each for each in records[::-1] if Position(each.created_at, each.id) > here]
         found += [each for each in (shown(ports, client) for client in records) if digits in each.phone]
         read += len(records)
         beyond = page.newer if is_newer else page.older

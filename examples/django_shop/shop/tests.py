@@ -51,9 +51,36 @@ class ShopTest(CambistTestCase):
 
     def test_event_before_the_answer_finds_the_order_by_its_metadata(self) -> None:
         order = self.order()
-        Order.objects.filter(pk=order.pk).update(payment_id="", payment_status="")
+        first = order.payment_id
+        Order.objects.filter(pk=order.pk).update(payment_id="", payment_url="", payment_status="")
         self.pay(order)
-        assert (order.payment_status, order.payment_id != "") == ("paid", True)
+        assert (order.payment_status, order.payment_id) == ("paid", first)
+        assert order.pay() == order.payment_url != ""
+        assert order.payment_status == "paid"
+
+    def test_money_for_a_former_payment_pays_the_order(self) -> None:
+        order = self.order()
+        former = order.payment_id
+        self.sandbox.expire(former)
+        self.deliver()
+        order.refresh_from_db()
+        order.pay()
+        second = order.payment_id
+        assert second not in ("", former)
+        self.sandbox.pay(former)
+        self.deliver()
+        order.refresh_from_db()
+        assert (order.payment_id, order.payment_status, order.shipped) == (former, "paid", True)
+        with self.assertLogs("cambist.django", "ERROR") as logged:
+            self.sandbox.pay(second)
+            self.deliver()
+        assert f"paid twice, by {former} and {second}" in logged.output[0]
+
+    def test_order_is_not_shipped_again_when_its_refund_comes_back(self) -> None:
+        order = self.order()
+        Order.objects.filter(pk=order.pk).update(payment_status="refunded")
+        self.pay(order)
+        assert (order.payment_status, order.shipped) == ("paid", False)
 
     def test_failing_receiver_leaves_nothing_and_the_event_comes_again(self) -> None:
         order = self.order()

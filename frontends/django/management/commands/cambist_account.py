@@ -20,11 +20,6 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, **options: Any) -> None:
         """Print the id, for `CAMBIST["ACCOUNT"]`."""
-        from django.conf import settings
-
-        if "DATABASE" not in getattr(settings, "CAMBIST", {}):
+        if "DATABASE" not in conf.read():
             raise CommandError("the service is not embedded: create the account there by `cambist account create`")
-        if not settings.CAMBIST.get("ACCOUNT"):
-            settings.CAMBIST = {**settings.CAMBIST, "ACCOUNT": "new"}
-        conf.read()
         self.stdout.write(service().account(options["name"], create=True, refunds=True))
