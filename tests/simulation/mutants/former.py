@@ -8,8 +8,12 @@ FORMER: dict[str, Slip] = {
     "an unreadable row ends the process": at(
         "frontends/worker/loop.py",
         "            claimed = await self._ports.storage.claim(room, WORKER_LEASE, **which)\n"
+        "            for job in claimed:\n"
+        "                self._begin(job)\n"
         "        except Exception as fault:",
         "            claimed = await self._ports.storage.claim(room, WORKER_LEASE, **which)\n"
+        "            for job in claimed:\n"
+        "                self._begin(job)\n"
         "        except Fault as fault:",
     ),
     "a bank that hangs holds all who ask it": slip(
