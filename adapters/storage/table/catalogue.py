@@ -117,6 +117,11 @@ class Table(msgspec.Struct, frozen=True):
     """Whether records are written once. To save or remove one is a bug."""
     set_later: tuple[str, ...] = ()
     """Fields of an append-only table that `change` may set."""
+    fillfactor: int = 100
+    """Percentage of each page that Postgres fills with new rows. The rest is room for later versions of these rows.
+
+    Below 100 for tables whose rows every payment writes and soon changes; they are also vacuumed more often.
+    """
 
 
 CATALOGUE: tuple[Table, ...] = (
@@ -135,6 +140,7 @@ CATALOGUE: tuple[Table, ...] = (
     Table(
         Payment,
         "payments",
+        fillfactor=60,
         indexes=(
             ("account_id", "mode", "created_at", "id"),
             ("account_id", "mode", "shop_id", "created_at", "id"),
@@ -165,8 +171,8 @@ CATALOGUE: tuple[Table, ...] = (
     Table(UnknownOutcome, "unknown_outcomes", indexes=(("operation", "created_at", "id", "mode"),), narrow=True),
     # Found by ranges of ids in the primary key, and by operators across all accounts. The indexed fields never change,
     # so a changed sum does not rewrite the index.
-    Table(Tally, "tallies", indexes=(("period", "status", "account_id"),), sums=("count",), narrow=True),
-    Table(Turnover, "turnover", indexes=(("day",),), sums=("payments", "amount"), narrow=True),
+    Table(Tally, "tallies", fillfactor=80, indexes=(("period", "status", "account_id"),), sums=("count",), narrow=True),
+    Table(Turnover, "turnover", fillfactor=80, indexes=(("day",),), sums=("payments", "amount"), narrow=True),
     Table(
         DeliveryProof,
         "delivery_proofs",
@@ -180,11 +186,19 @@ CATALOGUE: tuple[Table, ...] = (
         indexes=(("resolved_at", "received_at", "id"), ("account_id", "resolved_at"), ("payment_id", "received_at")),
     ),
     # The second index finds a merchant's movements that are not listed yet.
-    Table(JournalEntry, "journal", indexes=(("number", "id"),), unset=(("place", "account_id", "mode", "at", "id"),)),
+    Table(
+        JournalEntry,
+        "journal",
+        fillfactor=80,
+        indexes=(("number", "id"),),
+        unset=(("place", "account_id", "mode", "at", "id"),),
+    ),
     # Found by ranges of ids in the primary key.
     Table(Movement, "movements", narrow=True, append_only=True),
     # Found by ranges of ids in the primary key.
-    Table(LedgerAccount, "ledger_accounts", indexes=(("balance_type",),), sums=("balance",), narrow=True),
+    Table(
+        LedgerAccount, "ledger_accounts", fillfactor=80, indexes=(("balance_type",),), sums=("balance",), narrow=True
+    ),
     Table(ChainHead, "ledger_heads", narrow=True),
     Table(
         SettlementBatch,
@@ -278,7 +292,7 @@ CATALOGUE: tuple[Table, ...] = (
     ),
     # One index only, because every attempt changes it. Deliveries due at once come in the order of ids, which is that
     # of time.
-    Table(Delivery, "deliveries", indexes=(("account_id", "mode", "status", "due", "id"),), narrow=True),
+    Table(Delivery, "deliveries", fillfactor=80, indexes=(("account_id", "mode", "status", "due", "id"),), narrow=True),
     # Deliveries to further endpoints. The second index lists everything ever sent to an endpoint, and never changes.
     Table(
         EndpointDelivery,
@@ -378,7 +392,15 @@ CATALOGUE: tuple[Table, ...] = (
         indexes=(("ended_at", "id"),),
         narrow=True,
     ),
-    Table(Job, "jobs", indexes=(("due", "id"),), sparse=(("world", "moment", "id"),), sums=("asked",), narrow=True),
+    Table(
+        Job,
+        "jobs",
+        fillfactor=80,
+        indexes=(("due", "id"),),
+        sparse=(("world", "moment", "id"),),
+        sums=("asked",),
+        narrow=True,
+    ),
     Table(ProviderNote, "provider_notes"),
     Table(Installation, "installations", narrow=True),
     # A channel has one, and for some time so does a merchant whose receiver is dead. They hold pages of JSON, so the

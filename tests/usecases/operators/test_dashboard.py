@@ -5,6 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from msgspec.structs import replace
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
@@ -43,6 +44,17 @@ async def test_payments_are_counted_by_days_the_last_one_today(app: RefundApp) -
     assert look.taken_today == Rub(200_00)
     await app.app.clock.advance((DAYS - 4) * DAY)
     assert (await read_dashboard(app.ports)).days == [0, 3, 2, *[0] * (DAYS - 3)]
+
+
+async def test_past_days_are_read_once_a_day(app: RefundApp) -> None:
+    """A second reading on the same day costs the tallies of one day, whatever the number of merchants."""
+    await app.paid()
+    first = replace(await read_dashboard(app.ports), days=[7] * DAYS)
+    await app.paid()
+    second = await read_dashboard(app.ports, first)
+    assert second.days == [*[7] * (DAYS - 1), 2]
+    await app.app.clock.advance(DAY)
+    assert (await read_dashboard(app.ports, second)).days == [*[0] * (DAYS - 2), 2, 0]
 
 
 async def test_the_next_settlement_takes_what_was_paid_before_its_cutoff(app: RefundApp) -> None:
