@@ -57,7 +57,11 @@ def _start(ctx: click.Context, param: click.Parameter, value: str | None) -> str
     help="The secret of the key; better set in CAMBIST_API_SECRET.",
 )
 @click.option(
-    "--base-url", metavar="URL", callback=web_address, help="Address of the service. Default: from the settings."
+    "--base-url",
+    metavar="URL",
+    envvar="CAMBIST_URL",
+    callback=web_address,
+    help="Address of the service, or CAMBIST_URL. Default: from the settings.",
 )
 @click.option(
     "--from", "start", metavar="CURSOR", callback=_start, help=f"Start after this cursor, or at {NOW} or {BEGINNING}."

@@ -61,6 +61,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "demo": "service",
         "trigger": "trigger",
         "listen": "listen",
+        "mcp": "mcp",
         "openapi": "openapi",
         "version": "version",
     },

@@ -66,7 +66,11 @@ class _Trigger(click.Command):
     help="The secret of the key; better set in CAMBIST_API_SECRET.",
 )
 @click.option(
-    "--base-url", metavar="URL", callback=web_address, help="Address of the service. Default: from the settings."
+    "--base-url",
+    metavar="URL",
+    envvar="CAMBIST_URL",
+    callback=web_address,
+    help="Address of the service, or CAMBIST_URL. Default: from the settings.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def trigger(

@@ -24,8 +24,8 @@ from .settings import OPTIONS, PREFIX, SettingFault, Settings, SettingsError, Va
 
 CONFIG = "CAMBIST_CONFIG"
 CONFIG_NAME = "cambist.toml"
-OF_LISTEN = ("CAMBIST_API_KEY", "CAMBIST_API_SECRET")
-"""Variables of `cambist listen`, which belong to a merchant and not to the service."""
+OF_MERCHANTS = ("CAMBIST_API_KEY", "CAMBIST_API_SECRET", "CAMBIST_URL")
+"""Variables of `cambist listen`, `trigger` and `mcp`, which belong to a merchant and not to the service."""
 
 _NETWORKS = re.compile(r"([a-z0-9_]{1,64})_notification_networks\Z")
 """Names of adapters' network settings: `yookassa_notification_networks`, or CAMBIST_YOOKASSA_NOTIFICATION_NETWORKS."""
@@ -197,7 +197,7 @@ def _from_environment(
 ) -> dict[str, _Raw]:
     """Read the environment. An empty variable counts as absent, as `${NAME:-}` in a compose file leaves it."""
     found: dict[str, _Raw] = {}
-    known = {CONFIG, OPERATOR, *OF_LISTEN}
+    known = {CONFIG, OPERATOR, *OF_MERCHANTS}
     for name, option in options.items():
         variable = option.variable
         known.add(variable)

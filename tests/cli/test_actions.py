@@ -202,7 +202,7 @@ READS = frozenset(
         "wallet check", "movements", "ledger retag", "ledger head", "ledger verify", "difference list", "action list",
         "action show", "operation list", "operator list", "doctor", "alarm list", "gateway banks", "gateway list",
         "provider check", "notification list", "event list", "logs tail", "vault new", "vault status", "backup",
-        "unreadable list", "demo", "trigger", "listen", "openapi", "version",
+        "unreadable list", "demo", "trigger", "listen", "mcp", "openapi", "version",
     )
 )  # fmt: skip
 """Commands that change nothing an operator could misuse, and the service itself."""

@@ -22,7 +22,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "start": ("quickstart", "concepts"),
     "money": ("payments", "window", "subscriptions", "refunds", "exchanges", "kyc"),
     "events": ("webhooks", "dashboard", "payloads", "settlement", "states", "errors", "limits", "versioning"),
-    "build": ("client", "sandbox", "testing"),
+    "build": ("client", "sandbox", "testing", "mcp"),
 }
 """The pages in reading order."""
 NAMES = tuple(name for names in GROUPS.values() for name in names)
