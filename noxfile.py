@@ -6,6 +6,7 @@ further requirements install them into an environment of their own, below .nox.
 
 import functools
 import os
+import shutil
 import sys
 import tomllib
 from collections.abc import Callable
@@ -83,6 +84,35 @@ def pythons(session: nox.Session) -> None:
     """Run the core of the suite with each Python that is installed here: some twenty minutes each."""
     session.install("-e", ".[dev]")
     session.run("pytest", "-q", "-n", "auto", *(session.posargs or _CORE))
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """Build the release of HEAD in dist/ twice, which must give the same files, check it, and run the tour from it by
+    uvx and pipx (docs/installation.md)."""
+    session.install("--require-hashes", "-r", "deploy/build-requirements.lock")
+    session.install("build>=1.3", "pipx>=1.7", "twine>=6.1", "uv>=0.9")
+    epoch = str(session.run("git", "log", "-1", "--format=%ct", silent=True, external=True)).strip()
+    temporary = Path(session.create_tmp())
+    built: list[dict[str, bytes]] = []
+    for name in ("first", "second"):
+        folder = temporary / name
+        shutil.rmtree(folder, ignore_errors=True)
+        source = folder / "source"
+        source.mkdir(parents=True)
+        session.run("git", "archive", "-o", str(folder / "head.tar"), "HEAD", external=True)
+        session.run("tar", "-x", "-C", str(source), "-f", str(folder / "head.tar"), external=True)
+        command = ("python", "-m", "build", "--no-isolation", "-o", str(folder / "dist"), str(source))
+        session.run(*command, env={"SOURCE_DATE_EPOCH": epoch}, silent=True)
+        built.append({path.name: path.read_bytes() for path in (folder / "dist").iterdir()})
+    if built[0] != built[1]:
+        session.error("two builds of one commit differ")
+    shutil.rmtree("dist", ignore_errors=True)
+    shutil.copytree(temporary / "first" / "dist", "dist")
+    session.run("twine", "check", "--strict", *map(str, Path("dist").iterdir()))
+    [wheel] = Path("dist").resolve().glob("*.whl")
+    session.run("uvx", "--isolated", "--from", f"{wheel}[server]", "cambist", "demo")
+    session.run("pipx", "run", "--no-cache", "--spec", f"{wheel}[server]", "cambist", "demo")
 
 
 @dev_session

@@ -159,6 +159,7 @@ def test_the_image_is_built_from_all_that_the_package_is_made_of() -> None:
     }
     needed = {
         "pyproject.toml",
+        "setup.py",
         "README.md",
         "LICENSE",
         "cambist",

@@ -12,9 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.distributions import build, copy_of_sources
+
 ROOT = Path(__file__).parents[2]
 FLOORS = ("core", "ports", "adapters", "frontends")
-PARTS = (*FLOORS, "docs", "cambist", "__init__.py", "py.typed", "pyproject.toml", "setup.py", "README.md", "LICENSE")
 
 PROGRAM = """
 import asyncio
@@ -69,17 +70,8 @@ async def wrong(merchant: cambist.Merchant) -> int:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and the source distribution, made of a copy: building leaves things behind."""
     folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    source.mkdir()
-    for part in PARTS:
-        if (ROOT / part).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / part, source / part, symlinks=True, ignore=ignored)
-        else:
-            shutil.copy(ROOT / part, source / part)
-    for kind in ("sdist", "wheel"):
-        build = f"import sys; from setuptools import build_meta; print(build_meta.build_{kind}(sys.argv[1]))"
-        subprocess.run([sys.executable, "-c", build, str(folder)], cwd=source, check=True, capture_output=True)
+    copy_of_sources(folder / "source")
+    build(folder / "source", folder)
     return folder
 
 
@@ -118,7 +110,10 @@ def test_wheel_and_source_distribution_have_every_file_of_the_package(built: Pat
     wanted |= guides
     assert wanted - sources == wanted - installed == set()
     assert {"README.md", "LICENSE", "pyproject.toml", "cambist/__init__.py", "cambist/py.typed"} <= sources
-    assert not [name for name in sources if name.startswith(("tests/", "docs/"))]
+    apart = {"noxfile.py", "docs/images/window.png", "examples/shop.py", "deploy/sbom.py", "CHANGELOG.md"}
+    tests = {str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py")}
+    assert (tests | apart) - sources == set()
+    assert not [name for name in sources if name.endswith((".pyc", ".sqlite3")) or name.startswith("deploy/secrets/")]
 
 
 def test_core_runs_on_msgspec_alone_and_names_the_missing_extra(project: Path) -> None:
