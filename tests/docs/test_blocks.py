@@ -28,7 +28,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ELSEWHERE = {"client.md": "tests/client/test_documents.py", "testing.md": "tests/plugin/test_plugin.py"}
 """Pages whose Python has a test of its own, because it is a merchant's test suite, or needs one."""
 RECEIVERS = "tests/docs/test_receivers.py"
-NOT_RUN_AT_MOST = 11
+NOT_RUN_AT_MOST = 13
 SHELLS = ("sh", "bash", "console")
 QUICKSTART = "quickstart.md"
 EXAMPLE = "http://127.0.0.1:8080"
