@@ -289,6 +289,15 @@ def generated_clients(session: nox.Session) -> None:
     session.run("python", "-m", "tests.generated_clients")
 
 
+@dev_session
+def collections(session: nox.Session) -> None:
+    """Run the collections of the API by the programs of Postman and Bruno: three minutes. Needs Node and npm."""
+    folder = session.create_tmp()
+    options = ("--prefix", folder, "--no-audit", "--no-fund", "--loglevel=error")
+    session.run("npm", "install", *options, "newman@6", "@usebruno/cli@4", external=True)
+    session.run("python", "-m", "tests.collection_runs", str(Path(folder, "node_modules", ".bin")))
+
+
 @nox.session
 def lock(session: nox.Session) -> None:
     """Lock the image's packages, each file by its hash. Versions that still fit stay; `-- --upgrade` takes the

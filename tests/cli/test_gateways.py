@@ -1,5 +1,6 @@
 """`cambist gateway …` and `cambist openapi` (docs/cli.md "Commands")."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -51,3 +52,15 @@ def test_openapi_prints_the_document_with_the_services_address(call: Call) -> No
     assert done.document == msgspec.json.decode(msgspec.json.encode(openapi_document("https://pay.example/api")))
     given = call("openapi", "--json", "--base-url", "https://other.example")
     assert given.document["servers"] == [{"url": "https://other.example"}]
+
+
+def test_openapi_writes_collections_for_postman_and_bruno(call: Call, tmp_path: Path) -> None:
+    collection = call("openapi", "--postman", "--base-url", "https://pay.example").document
+    assert {"key": "base_url", "value": "https://pay.example"} in collection["variable"]
+    folder = tmp_path / "bruno"
+    done = call("openapi", "--bruno", str(folder), "--json")
+    assert done.document == {"folder": str(folder), "files": sum(path.is_file() for path in folder.rglob("*"))}
+    assert msgspec.json.decode((folder / "bruno.json").read_bytes())["type"] == "collection"
+    again = call("openapi", "--bruno", str(folder))
+    assert (again.status, again.err) == (1, f"error: {folder}: File exists\n")
+    assert call("openapi", "--bruno", str(folder), "--postman").status == 2

@@ -8,10 +8,12 @@ import msgspec
 from markupsafe import Markup, escape
 
 from ..templates import PAGES
+from .collections import bruno_zip, postman
 from .docs_model import Reference, reference
 from .docs_texts import TEXTS, Texts
 from .guides import ENGLISH, GROUPS, NAMES, Guide, Library
 from .openapi import openapi_document
+from .samples import pretty
 
 Link = Callable[[str], str]
 """Returns the address of an asset."""
@@ -42,6 +44,14 @@ class Docs:
     def reference(self) -> bytes:
         """Render the page of all operations."""
         return self._draw("docs.html", ENGLISH, "", reference=self._reference())
+
+    def postman(self) -> bytes:
+        """Return the collection for Postman."""
+        return pretty(postman(self._reference())).encode()
+
+    def bruno(self) -> bytes:
+        """Return the collection for Bruno as a ZIP file."""
+        return bruno_zip(self._reference())
 
     def guide(self, language: str, name: str) -> bytes:
         """Render a guide. Raises: KeyError."""

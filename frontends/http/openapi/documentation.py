@@ -30,6 +30,7 @@ _ASSETS = {
 _JSON = "application/json"
 _MARKDOWN = "text/markdown"
 _TEXT = "text/plain"
+_ZIP = "application/zip"
 _IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
 _HEADERS = {**HEADERS, "Cache-Control": "no-cache"}
 """Headers of the payer window, so that no foreign script can run. Caching is allowed, because nothing on this page is
@@ -149,7 +150,11 @@ class _Repository:
         from .guides import GUIDES, NAMES
 
         docs = Docs(self._ports.urls.base_url, linked_assets)
-        listed = {"reference": _once(docs.reference)}
+        listed = {
+            "reference": _once(docs.reference),
+            "en/cambist.postman_collection.json": _once(docs.postman, _JSON),
+            "en/cambist-bruno.zip": _once(docs.bruno, _ZIP),
+        }
         for language in docs.languages:
             listed[f"search/{language}"] = _once(partial(docs.index, language), _JSON)
             names = [name for name in NAMES if docs.has(language, name)]
