@@ -1,5 +1,6 @@
-"""A sandbox in memory for merchants' tests (docs/testing.md), which needs the extra `testing`; and the fake provider
-for tests of adapters (docs/adapters.md "A provider that fails"), which needs nothing more."""
+"""A sandbox in memory for merchants' tests (docs/testing.md), which needs the extra `testing`; an embedded service for
+tests (docs/embedding.md "Tests"), and the fake provider for tests of adapters (docs/adapters.md "A provider that
+fails"), which need nothing more."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,3 +14,9 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         return testing.__all__
     return getattr(testing, name)
+
+
+def __dir__() -> list[str]:
+    from cambist.frontends import testing
+
+    return dir(testing)

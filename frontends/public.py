@@ -11,6 +11,7 @@ from ..core.domain.accounts.accounts import Mode as Mode
 from ..core.domain.errors import Refusal as Refusal
 from ..core.domain.money import Rub as Rub
 from ..core.domain.money import Usdt as Usdt
+from ..core.domain.movements import Movement as Movement
 from ..core.domain.payloads import ChargeExhaustedPayload as ChargeExhaustedPayload
 from ..core.domain.payloads import ExchangePayload as ExchangePayload
 from ..core.domain.payloads import GatewayPayload as GatewayPayload
@@ -27,6 +28,7 @@ from ..core.domain.payments.payments import Payment as Payment
 from ..core.domain.payments.payments import PaymentStatus as PaymentStatus
 from ..core.domain.refunds.refunds import Refund as Refund
 from ..core.domain.refunds.refunds import RefundStatus as RefundStatus
+from ..core.domain.settlement.settlement import Settlement as Settlement
 from ..core.domain.webhooks.events import EventType as EventType
 from ..core.domain.webhooks.signing import NotVerified as NotVerified
 from ..core.domain.webhooks.signing import verify_signature as verify_signature
@@ -46,9 +48,9 @@ from .embedding.blocking import open_sync as open_sync
 from .embedding.event_handler import Event as Event
 from .embedding.merchant import Merchant as Merchant
 from .embedding.mount import Mount as Mount
+from .embedding.opening import open as open  # noqa: A004 - `cambist.open`
 from .embedding.service import AccountSummary as AccountSummary
 from .embedding.service import Service as Service
-from .embedding.service import open as open  # noqa: A004 - `cambist.open`
 from .settings.plugins import NotInstalled as NotInstalled
 from .settings.plugins import PluginError as PluginError
 from .settings.settings import Settings as Settings

@@ -1,6 +1,6 @@
 """The shop's own tests with cambist's pytest plugin. Nothing has to be started, and the tests do not wait.
 
-pip install 'cambist[testing]' pytest
+pip install 'cambist[testing]'
 pytest examples/merchant_tests
 """
 

@@ -3,14 +3,17 @@ too.
 
  pytest -o asyncio_mode=auto --pyargs cambist.conformance.bank
 
-They need pytest and pytest-asyncio, and fixtures in the conftest.py of the project's root that provide the adapter
-under test: `bank_harness`, `rates_harness` and so on (harnesses.py), `place` for storages (docs/adapters.md). Tests
-that need something a harness cannot simulate are skipped.
+They need pytest and pytest-asyncio (`cambist[testing]`), and fixtures in the conftest.py of the project's root that
+provide the adapter under test: `bank_harness`, `rates_harness` and so on (harnesses.py), `place` for storages
+(docs/adapters.md). Tests that need something a harness cannot simulate are skipped.
 """
 
 from pkgutil import iter_modules
 
-import pytest
+from ..settings.plugins import needing
+
+with needing("testing", "the conformance kit"):
+    import pytest
 
 if __name__ != "cambist.frontends.conformance":
     # A second import would define every fault class twice, and pytest.raises would not match the faults of adapters.

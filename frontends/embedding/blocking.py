@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from ...core.domain.accounts.accounts import Mode
@@ -21,9 +22,9 @@ from ..settings.plugins import needing
 from ..settings.settings import Settings
 from .event_handler import Event
 from .merchant import Merchant
+from .opening import Opening
 from .running import RunningService
 from .service import AsgiApp, Service
-from .service import open as open_service
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -131,8 +132,9 @@ class SyncMerchant:
 class SyncService:
     """A service for synchronous programs. Created by `cambist.open_sync`. Any thread may use it."""
 
-    def __init__(self, opening: Callable[[ThreadPoolExecutor], RunningService]) -> None:
+    def __init__(self, opening: Callable[[ThreadPoolExecutor], Opening], *, works: bool) -> None:
         self._opening = opening
+        self._works = works
         self._lock = threading.Lock()
         self._loop: _Loop | None = None
         self._ends_with_program = False
@@ -198,6 +200,23 @@ class SyncService:
         if loop is not None and loop.process == os.getpid():
             loop.close()
 
+    @contextmanager
+    def replaced(self, change: Callable[[Opening], Opening]) -> Iterator[None]:
+        """Open the service with changed arguments during the block, without a worker. For `cambist.testing`.
+
+        Raises: RuntimeError if it is open.
+        """
+        former = self._opening, self._works
+        with self._lock:
+            if self._loop is not None:
+                raise RuntimeError("the service is open already; close it first")
+            self._opening, self._works = lambda threads: change(former[0](threads)), False
+        try:
+            yield
+        finally:
+            self.close()
+            self._opening, self._works = former
+
     def _running(self) -> "_Loop":
         """Return the loop of this process. After a fork the parent's is left alone, and this process gets its own.
 
@@ -210,7 +229,7 @@ class SyncService:
                     raise RuntimeError("fork before the first use of a service on SQLite, or use Postgres")
                 self._loop = None
             if self._loop is None:
-                self._loop = _Loop(self._opening)
+                self._loop = _Loop(self._opening, works=self._works)
                 if not self._ends_with_program:
                     _at_exit(self.close)
                     self._ends_with_program = True
@@ -220,12 +239,12 @@ class SyncService:
 class _Loop:
     """Event loop in a thread, with the service that runs in it."""
 
-    def __init__(self, opening: Callable[[ThreadPoolExecutor], RunningService]) -> None:
+    def __init__(self, opening: Callable[[ThreadPoolExecutor], Opening], *, works: bool) -> None:
         self.process = os.getpid()
         self.loop = asyncio.new_event_loop()
         self.on_sqlite = False
         self._handlers = ThreadPoolExecutor(_HANDLERS, thread_name_prefix="cambist-events")
-        self._service = opening(self._handlers)
+        self._service = RunningService(opening(self._handlers), works=works)
         self._app: tuple[Service, AsgiApp] | None = None
         self._lock = threading.Lock()
         self._is_closed = False
@@ -305,25 +324,22 @@ def open_sync(
     unless `works` is False. The other arguments, and what its first use raises, are those of `cambist.open`.
     """
 
-    def opening(threads: ThreadPoolExecutor) -> RunningService:
+    def opening(threads: ThreadPoolExecutor) -> Opening:
         async def heard(event: Event) -> None:
             if on_event is not None:
                 await asyncio.get_running_loop().run_in_executor(threads, on_event, event)
 
-        return RunningService(
-            lambda: open_service(
-                database,
-                on_event=None if on_event is None else heard,
-                adapters=adapters,
-                base_url=base_url,
-                migrated=migrated,
-                vault_key=vault_key,
-                vault_pepper=vault_pepper,
-            ),
-            works=works,
+        return Opening(
+            database=database,
+            on_event=None if on_event is None else heard,
+            adapters=adapters,
+            base_url=base_url,
+            migrated=migrated,
+            vault_key=vault_key,
+            vault_pepper=vault_pepper,
         )
 
-    return SyncService(opening)
+    return SyncService(opening, works=works)
 
 
 def _at_exit(close: Callable[[], None]) -> None:

@@ -100,7 +100,7 @@ class Merchant:
         Raises: Refusal, as POST /payments does. After PROVIDER_ERROR the key stays bound to that answer.
         """
         fields = {
-            "amount_rub": _text(amount_rub),
+            "amount_rub": amount_text(amount_rub),
             "external_id": external_id,
             "description": description,
             "shop_id": shop_id,
@@ -165,7 +165,7 @@ class Merchant:
         """
         fields = {
             "payment_id": payment_id,
-            "amount_rub": None if amount_rub is None else _text(amount_rub),
+            "amount_rub": None if amount_rub is None else amount_text(amount_rub),
             "external_id": external_id,
             "reason": reason,
             "metadata": metadata,
@@ -263,7 +263,7 @@ class Merchant:
             raise Refusal("NOT_FOUND", "Only payments of test mode can be simulated")
         wanted = PaymentSimulation(
             outcome=outcome,
-            actual_amount_rub=None if actual_amount_rub is None else _text(actual_amount_rub),
+            actual_amount_rub=None if actual_amount_rub is None else amount_text(actual_amount_rub),
             failure_reason=failure_reason,
             payer_name=payer_name,
         )
@@ -291,7 +291,8 @@ def _moment(given: datetime | None) -> str | None:
     return iso_or_none(given)
 
 
-def _text(amount: Amount) -> str:
+def amount_text(amount: Amount) -> str:
+    """Return an amount as the API reads it. Raises: TypeError."""
     if isinstance(amount, bool) or not isinstance(amount, str | int | Decimal):
         raise TypeError(f"an amount is a str, an int or a Decimal, not {type(amount).__name__}")
     # Plain digits: a Decimal may print itself with an exponent.

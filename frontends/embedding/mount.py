@@ -1,16 +1,16 @@
 """A service as a part of an ASGI application, which opens and closes it (docs/embedding.md "In a web application")."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from ..app.compose import Adapters
 from ..settings.settings import Settings
 from .event_handler import OnEvent
 from .mounted import Receive, Send
+from .opening import Opening
 from .running import RunningService
 from .service import AsgiApp, Service
-from .service import open as open_service
 
 
 class Mount:
@@ -33,18 +33,16 @@ class Mount:
         vault_pepper: str = "",
         works: bool = True,
     ) -> None:
-        self._running = RunningService(
-            lambda: open_service(
-                database,
-                on_event=on_event,
-                adapters=adapters,
-                base_url=base_url,
-                migrated=migrated,
-                vault_key=vault_key,
-                vault_pepper=vault_pepper,
-            ),
-            works=works,
+        self._opening = Opening(
+            database=database,
+            on_event=on_event,
+            adapters=adapters,
+            base_url=base_url,
+            migrated=migrated,
+            vault_key=vault_key,
+            vault_pepper=vault_pepper,
         )
+        self._running = RunningService(self._opening, works=works)
         self._app: tuple[Service, AsgiApp] | None = None
 
     async def service(self) -> Service:
@@ -54,6 +52,10 @@ class Mount:
     async def close(self) -> None:
         """Let running jobs finish, then close the service. The lifespan does so at its end."""
         await self._running.close()
+
+    def replaced(self, change: Callable[[Opening], Opening]) -> AbstractAsyncContextManager[Service]:
+        """Open the service with changed arguments during the block, without a worker. For `cambist.testing`."""
+        return self._running.replaced(change(self._opening))
 
     @asynccontextmanager
     async def lifespan(self, _app: object = None) -> AsyncIterator[None]:

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 from .service import Service
 
@@ -26,9 +26,9 @@ class RunningService:
 
     async def service(self) -> Service:
         """Return the open service, and open it first if it is not. Raises: exceptions of `cambist.open`."""
-        if self._stop.is_set() and self._task is not None:
+        if self._stop.is_set():
             # It is closing: its parts are no longer to be used.
-            await asyncio.wait([self._task])
+            await self._ended()
         if self._task is None or self._task.done() or self._ready is None:
             self._stop = asyncio.Event()
             self._ready = asyncio.get_running_loop().create_future()
@@ -38,7 +38,24 @@ class RunningService:
     async def close(self) -> None:
         """Let running jobs finish, then close the service. A closed service may be opened again."""
         self._stop.set()
-        if self._task is not None:
+        await self._ended()
+
+    @asynccontextmanager
+    async def replaced(self, opening: Callable[[], AbstractAsyncContextManager[Service]]) -> AsyncIterator[Service]:
+        """Open another service during the block, without a worker: for tests. Raises: RuntimeError if it is open."""
+        if self._task is not None and not self._task.done():
+            raise RuntimeError("the service is open already; close it first")
+        former = self._opening, self._works
+        self._opening, self._works = opening, False
+        try:
+            yield await self.service()
+        finally:
+            await self.close()
+            self._opening, self._works = former
+
+    async def _ended(self) -> None:
+        """Wait for the task. An ended one may belong to an event loop that is closed, so it is not touched."""
+        if self._task is not None and not self._task.done():
             await asyncio.wait([self._task])
 
     async def _run(self, ready: "asyncio.Future[Service]", stop: asyncio.Event) -> None:

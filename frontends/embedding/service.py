@@ -4,7 +4,7 @@ embedding program; all others are available as use cases."""
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -32,18 +32,13 @@ from ...core.usecases.notification_addresses import list_addresses
 from ...core.usecases.notification_intake import hear_now
 from ...core.usecases.recurring_jobs import start_recurring_jobs
 from ...ports.bundle import Ports
-from ...ports.notifier import Notifier
 from ...ports.tools import Tools
-from ..app.compose import Adapters, App, key_file, migrate, open_app
-from ..app.notification_addresses import begin_receiving
-from ..process.marking import marks_kept
+from ..app.compose import App
 from ..settings.plugins import needing
-from ..settings.settings import Settings, daily_bytes
-from ..settings.sources import read_vault
-from ..telemetry.limit_hits import hits_kept, requests_kept
+from ..settings.settings import Settings
 from ..worker.loop import Worker
 from ..worker.process import at_work
-from .event_handler import EventHandler, OnEvent, address_of
+from .event_handler import address_of
 from .merchant import Merchant
 from .mounted import Mounted, require_loop
 from .stop_signals import StopSignals
@@ -279,93 +274,3 @@ class Service:
         SIGTERM and SIGINT where the event loop runs in the main thread; call it yourself in other hosts."""
         for streams in self._streams:
             streams.end()
-
-
-def open(  # noqa: A001 - `cambist.open`; the builtin is not used here
-    database: str | Settings = "memory://",
-    *,
-    on_event: OnEvent | None = None,
-    adapters: Adapters | None = None,
-    base_url: str = "",
-    migrated: bool | None = None,
-    vault_key: str = "",
-    vault_pepper: str = "",
-) -> AbstractAsyncContextManager[Service]:
-    """Open the service in this process: `async with cambist.open("sqlite:///shop.db") as service:`.
-
-    `database`: `memory://`, `sqlite:///path` (the vault's key file is stored beside it), `postgresql://user@host/name`,
-    the URL of a storage from another package, or complete Settings, which also contain the vault's keys, Redis and the
-    banks.
-    `on_event`: called with every event of accounts that it handles (`Service.create_account`, `Service.receive`).
-    `adapters`: your own banks, rate sources and so on.
-    `base_url`: address of the HTTP application, if there is one; links to the payer window begin with it.
-    `migrated`: whether to migrate the schema first. By default SQLite is migrated, and Postgres is left to
-    `cambist migrate`.
-
-    `vault_key`, `vault_pepper`: the vault's keys as `cambist vault new` prints them. Without them the service reads or
-    creates a key file, beside a SQLite file or else in `cambist-data` of the current folder; it logs when it creates
-    one.
-
-    Raises: NotInstalled, which says what to install; ValueError for an unknown form of database or key; Unavailable if
-    it does not open; VaultError; PluginError.
-    """
-    settings = database if isinstance(database, Settings) else _settings(database, base_url)
-    if vault_key or vault_pepper:
-        settings = msgspec.structs.replace(settings, vault=read_vault(vault_key, vault_pepper))
-    if settings.database_url is not None:
-        _read_database(settings.database_url)
-    brings_up = settings.sqlite_path is not None if migrated is None else migrated
-    own_storage = adapters is not None and adapters.storage is not None
-    return _opened(settings, on_event, adapters or Adapters(), migrates=brings_up and not own_storage)
-
-
-@asynccontextmanager
-async def _opened(
-    settings: Settings, on_event: OnEvent | None, adapters: Adapters, *, migrates: bool
-) -> AsyncIterator[Service]:
-    def event_handler(notifier: Notifier) -> Notifier:
-        return EventHandler(on_event, notifier)
-
-    if migrates:
-        await migrate(settings)
-    keys = key_file(settings)
-    if keys is not None and not keys.exists():
-        log.warning("the vault's keys are created in %s: back the file up, apart from the database", keys.resolve())
-    async with open_app(settings, adapters=adapters, around_notifier=event_handler) as app:
-        await begin_receiving(settings, app.ports)
-        hits, uses, requests = HitCounter(), KeyUses(), RequestLog()
-        written = ByteCounter(daily_bytes(app.settings))
-        signals = StopSignals()
-        service = Service(app, hits, uses, requests, written, signals, hears=on_event is not None)
-        kept = requests_kept(app.ports, requests)
-        async with (
-            hits_kept(app.ports, hits, uses, written),
-            kept,
-            nullcontext() if adapters.storage else marks_kept(app),
-        ):
-            try:
-                yield service
-            finally:
-                service.end_streams()
-                signals.unwatch()
-
-
-def _read_database(text: str) -> str:
-    """Return the validated URL of the database. Raises: ValueError."""
-    from ..settings.settings import OPTIONS
-
-    try:
-        url: str = OPTIONS["database_url"].read(text)
-    except ValueError as error:
-        raise ValueError(f"the database {error}") from None
-    return url
-
-
-def _settings(database: str, base_url: str) -> Settings:
-    from ..settings.settings import OPTIONS
-
-    url = _read_database(database)
-    address = OPTIONS["base_url"].read(base_url) if base_url else ""
-    settings = Settings(database_url=url, base_url=address)
-    path = settings.sqlite_path
-    return settings if path is None else msgspec.structs.replace(settings, data_dir=path.parent)

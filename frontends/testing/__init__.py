@@ -1,8 +1,8 @@
-"""An in-memory sandbox for merchants' tests, the pytest plugin that provides it (`plugin.py`), and the fake provider
-for tests of adapters.
+"""An in-memory sandbox for merchants' tests, the pytest plugin that provides it (`plugin.py`), an embedded service for
+tests (`embedded.py`), and the fake provider for tests of adapters.
 
 Heavy modules are imported on first use, because pytest loads the plugin in every run. The fake provider imports none of
-the sandbox.
+the sandbox, and neither does the embedded service, which needs fewer libraries.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -11,11 +11,15 @@ if TYPE_CHECKING:
     from ..fake_provider.faults import ProviderAnswer, ProviderFault
     from ..fake_provider.provider import FakeProvider, HeldCall
     from ..fake_provider.requests import ProviderRequest, is_read, is_write
+    from .clock import AsyncClock, Clock
+    from .embedded import ServiceSandbox, SyncServiceSandbox, open_service, open_sync_service
     from .receivers import Delivery, Receiver
     from .sandbox import Sandbox, SandboxOptions
     from .stage import Stage, open_stage
 
 __all__ = [
+    "AsyncClock",
+    "Clock",
     "Delivery",
     "FakeProvider",
     "HeldCall",
@@ -25,41 +29,56 @@ __all__ = [
     "Receiver",
     "Sandbox",
     "SandboxOptions",
+    "ServiceSandbox",
     "Stage",
+    "SyncServiceSandbox",
     "is_read",
     "is_write",
+    "open_service",
     "open_stage",
+    "open_sync_service",
 ]
 
-_FAKE = {
-    "FakeProvider": "provider",
-    "HeldCall": "provider",
-    "ProviderAnswer": "faults",
-    "ProviderFault": "faults",
-    "ProviderRequest": "requests",
-    "is_read": "requests",
-    "is_write": "requests",
+_LIGHT = {
+    "AsyncClock": ".clock",
+    "Clock": ".clock",
+    "FakeProvider": "..fake_provider.provider",
+    "HeldCall": "..fake_provider.provider",
+    "ProviderAnswer": "..fake_provider.faults",
+    "ProviderFault": "..fake_provider.faults",
+    "ProviderRequest": "..fake_provider.requests",
+    "ServiceSandbox": ".embedded",
+    "SyncServiceSandbox": ".embedded",
+    "is_read": "..fake_provider.requests",
+    "is_write": "..fake_provider.requests",
+    "open_service": ".embedded",
+    "open_sync_service": ".embedded",
 }
-_ROOMS = {
-    "Delivery": "receivers",
-    "Receiver": "receivers",
-    "Sandbox": "sandbox",
-    "SandboxOptions": "sandbox",
-    "Stage": "stage",
-    "open_stage": "stage",
+"""Modules that need no extra."""
+_SANDBOX = {
+    "Delivery": ".receivers",
+    "Receiver": ".receivers",
+    "Sandbox": ".sandbox",
+    "SandboxOptions": ".sandbox",
+    "Stage": ".stage",
+    "open_stage": ".stage",
 }
 
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in _FAKE:
-        return getattr(import_module(f"..fake_provider.{_FAKE[name]}", __name__), name)
-    if name not in _ROOMS:
+    if name in _LIGHT:
+        return getattr(import_module(_LIGHT[name], __name__), name)
+    if name not in _SANDBOX:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     from ..process.gc_pause import gc_paused
 
     with gc_paused():
         import_module(".sandbox", __name__)  # every name needs this module
-    return getattr(import_module(f".{_ROOMS[name]}", __name__), name)
+    return getattr(import_module(_SANDBOX[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -7,7 +7,7 @@ once and no test has to wait.
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 import anyio.to_thread
@@ -25,6 +25,7 @@ from ..client.requests import Amount
 from ..client.subscriptions import Subscription
 from ..client.webhooks import Webhook, WebhookEvent
 from ..settings.settings import Settings
+from .clock import Advance, Clock, pass_time
 from .receivers import Delivery, InApp, Postbox, Receiver
 from .runtime import BASE_URL, Answered, Asked, Runtime
 from .transports import AsyncSandboxTransport, SandboxApp, SandboxTransport
@@ -32,8 +33,6 @@ from .transports import AsyncSandboxTransport, SandboxApp, SandboxTransport
 P = ParamSpec("P")
 T = TypeVar("T")
 E = TypeVar("E", bound=WebhookEvent)
-
-Advance = Callable[[float], Awaitable[None]]
 
 _GOOD = 200
 
@@ -53,26 +52,6 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
     receiver_time: Literal["machine", "sandbox"] = "machine"
     """Clock for webhook signatures: a receiver refuses old timestamps. Use `sandbox` for a receiver that reads its time
     from `sandbox.clock`."""
-
-
-class Clock:
-    """The sandbox's clock. It stands still until the test moves it."""
-
-    def __init__(self, now: Callable[[], datetime], move: Callable[[float], None]) -> None:
-        self._now = now
-        self._move = move
-
-    def now(self) -> datetime:
-        """Return the current time in UTC."""
-        return self._now()
-
-    def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
-        """Let time pass. Everything that becomes due on the way runs at its time."""
-        self._move(timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds())
-
-    def advance_to(self, moment: datetime) -> None:
-        """Let time pass until `moment`. Raises: ValueError if it is in the past."""
-        self._move((moment - self._now()).total_seconds())
 
 
 class Sandbox:
@@ -217,24 +196,10 @@ class Sandbox:
         return self._stage.call(work)
 
     def _move(self, seconds: float) -> None:
-        if seconds < 0:
-            raise ValueError("time moves forward only")
-        self._stage.call(_pass_time, self._ports, self._advance, seconds)
+        self._stage.call(pass_time, self._ports, self._advance, seconds)
 
     async def _move_elsewhere(self, seconds: float) -> None:
         await anyio.to_thread.run_sync(self._move, seconds)
-
-
-async def _pass_time(ports: Ports, advance: Advance, seconds: float) -> None:
-    """Move the clock, and run every job that becomes due on the way at its time."""
-    end = ports.clock.now() + timedelta(seconds=seconds)
-    while True:
-        await run_due(ports)
-        due = await ports.storage.next_due()
-        if due is None or due > end:
-            break
-        await advance(max(0.0, (due - ports.clock.now()).total_seconds()))
-    await advance(max(0.0, (end - ports.clock.now()).total_seconds()))
 
 
 async def _account(ports: Ports, options: SandboxOptions) -> accounts.NewAccount:

@@ -5,6 +5,7 @@ A block that cannot be run says why, in an HTML comment right above it: `<!-- no
 """
 
 import asyncio
+import inspect
 import os
 import re
 import subprocess
@@ -196,6 +197,8 @@ def test_python_blocks_run_in_order(page: str, tmp_path: Path, monkeypatch: pyte
         if _IS_SERVER in block.text:
             assert page == "webhooks.md", f"{RECEIVERS} runs the receivers, and only of that page"
         exec(compile(block.text, page, "exec"), names)
+    for test in [value for name, value in names.items() if name.startswith("test_")]:
+        asyncio.run(test()) if inspect.iscoroutinefunction(test) else test()
 
 
 def test_pages_with_python_of_their_own_tests_are_run_by_them() -> None:

@@ -125,6 +125,10 @@ def test_core_runs_on_msgspec_alone_and_names_the_missing_extra(project: Path) -
     assert "pip install 'cambist[sql]'" in sql
     assert status == "paid"
     assert loaded == "cambist msgspec"
+    done = subprocess.run(
+        [python, "-c", "import cambist.conformance"], cwd=project, capture_output=True, text=True, check=False
+    )
+    assert "NotInstalled: the conformance kit needs 'pytest': pip install 'cambist[testing]'" in done.stderr
 
 
 def test_a_copy_without_symbolic_links_is_refused_with_one_line(tmp_path: Path) -> None:
