@@ -10,6 +10,7 @@ import msgspec
 _SQLITE = "sqlite:///"
 _SCHEMES = ("postgresql", "postgres", "postgresql+asyncpg")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:/]*)(?::([0-9]{1,5}))?\Z")
+_PORT = 5432
 _TLS = ("require", "verify-ca", "verify-full")
 
 _DRIVER = frozenset(
@@ -95,7 +96,11 @@ def read_postgres_url(url: str) -> PostgresUrl:
         hosts = [each if each.startswith("/") else _host(each) for each in given["host"].split(",")]
     elif "[" in place and "," in place:
         # The driver's parser refuses several hosts with one in brackets from Python 3.14 on.
-        given = {**given, "host": ",".join(hosts), "port": ",".join(_port(each) for each in place.split(","))}
+        given = {
+            **given,
+            "host": ",".join(hosts),
+            "port": ",".join(str(host_and_port(each, _PORT)[1]) for each in place.split(",")),
+        }
         place = ""
     _check(given)
     passed = {name: value for name, value in given.items() if name in _DRIVER}
@@ -120,16 +125,16 @@ def split_url(url: str) -> tuple[str, str, str, str]:
     return user, hosts, f"{slash}{path}", query
 
 
-def _port(text: str) -> str:
-    match = _HOST.match(text)
-    return (match and match[2]) or "5432"
-
-
-def _host(text: str) -> str:
+def host_and_port(text: str, default: int) -> tuple[str, int]:
+    """Parse `host:port` or `host`; an IPv6 address stands in brackets. Raises: ValueError."""
     match = _HOST.match(text)
     if match is None or (match[2] is not None and not 0 < int(match[2]) < 65536):
         raise ValueError("must be a URL with hosts written host:port, several with commas between")
-    return unquote(match[1].strip("[]"))
+    return unquote(match[1].strip("[]")), int(match[2] or default)
+
+
+def _host(text: str) -> str:
+    return host_and_port(text, _PORT)[0]
 
 
 def _parameters(query: str) -> dict[str, str]:

@@ -17,13 +17,11 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisError
 
 from ...ports.clock import Clock
 from ...ports.counters import Counter
+from ..redis_clients import async_redis_client
 from .memory import MemoryCounters
 
 PREFIX = "cambist.counters"
@@ -85,12 +83,7 @@ class RedisCounters:
 
     def __init__(self, url: str, clock: Clock, *, prefix: str = PREFIX) -> None:
         """Connect at the first count. No call is retried, because an interrupted call may have counted."""
-        self._redis = Redis.from_url(
-            url,
-            socket_timeout=_ANSWERS_WITHIN,
-            socket_connect_timeout=_ANSWERS_WITHIN,
-            retry=Retry(NoBackoff(), 0),
-        )
+        self._redis = async_redis_client(url, _ANSWERS_WITHIN)
         self._clock = clock
         self._prefix = prefix
         self._alone = MemoryCounters()

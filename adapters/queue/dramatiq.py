@@ -18,12 +18,11 @@ from typing import Any
 import dramatiq
 import redis
 from dramatiq.brokers.redis import RedisBroker
-from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError
-from redis.retry import Retry
 
 from ...ports.clock import Clock
 from ...ports.jobs import Job
+from ..redis_clients import redis_client
 
 NAMESPACE = "cambist:queue"
 
@@ -126,7 +125,8 @@ class DramatiqQueue:
         60 seconds, and one command in a thousand looks for workers without one.
         """
         self._clock = clock
-        self._redis = _client(url)
+        # One retry, so that a connection broken by a restart of Redis loses no wake-up.
+        self._redis = redis_client(url, _ANSWERS_WITHIN, kind=_Watched, retries=1)
         self._broker: Any = _Broker(  # type: ignore[no-untyped-call] # untyped in dramatiq
             client=self._redis, namespace=namespace, middleware=[], heartbeat_timeout=5000, maintenance_chance=1_000_000
         )
@@ -234,19 +234,6 @@ class DramatiqQueue:
 
     async def _in_thread(self, work: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-
-
-def _client(url: str) -> _Watched:
-    """Create a client with short timeouts and one retry, so that a connection broken by a Redis restart loses no
-    wake-up."""
-    client: Any = _Watched.from_url(
-        url,
-        socket_timeout=_ANSWERS_WITHIN,
-        socket_connect_timeout=_ANSWERS_WITHIN,
-        retry=Retry(NoBackoff(), 1),
-    )
-    watched: _Watched = client  # the signature hides the subclass
-    return watched
 
 
 def _wake(waiter: "asyncio.Future[None]") -> None:

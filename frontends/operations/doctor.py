@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -15,6 +14,7 @@ from ...adapters.postgres_away import SHARED
 from ...core.usecases.operators.doctor import Progress, clocks_apart
 from ...core.usecases.operators.findings import Finding, failed, ok, warning
 from ...ports.database_urls import read_postgres_url
+from ...ports.redis_urls import read_redis_url
 from ...ports.registry import Role
 from ..app.compose import key_file, system_clock
 from ..app.maintenance import DatabaseFacts, database_damage, database_facts, open_registry, redis_facts
@@ -91,10 +91,10 @@ def _faults_of_servers(settings: Settings) -> list[str]:
                 "server instead"
             )
     if settings.redis_url is not None and not is_near(settings.redis_url):
-        roles = urlsplit(settings.redis_url)
-        if roles.scheme == "redis":
+        read_redis = read_redis_url(settings.redis_url)
+        if not read_redis.is_encrypted:
             faults.append("redis_url is of another machine and without TLS: rediss:// has it")
-        if roles.password is None:
+        if not read_redis.has_password:
             faults.append("redis_url has no password: whoever reaches Redis can lift every limit")
     if settings.shutdown_seconds < 1:
         faults.append("shutdown_seconds is below 1: requests under way are cut off at every restart")
@@ -270,6 +270,16 @@ def judge_redis(theirs: datetime, ours: datetime, said: Mapping[str, str]) -> Fi
         return warning(
             f"{name}: when it is full it forgets counters, and limits are looser",
             "set maxmemory-policy noeviction, and memory enough",
+        )
+    if said.get("silent_sentinels"):
+        return warning(
+            f"{name}, but these Sentinels do not answer, or do not know its service: {said['silent_sentinels']}",
+            "start them, or correct CAMBIST_REDIS_URL: without a majority nothing replaces a dead Redis",
+        )
+    if "silent_sentinels" in said and said.get("connected_slaves") == "0":
+        return warning(
+            f"{name}, but has no replica: nothing can replace it",
+            'start the replica, see docs/operations.md "Redis"',
         )
     return ok(name)
 

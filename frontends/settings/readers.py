@@ -14,14 +14,14 @@ from ...core.domain.operators.operators import read_key
 from ...core.domain.web_addresses import is_web_address
 from ...ports import settings as common
 from ...ports.alarms import QuietHours
-from ...ports.database_urls import is_postgres_url, read_postgres_url, sqlite_path
+from ...ports.database_urls import is_postgres_url, read_postgres_url, split_url, sqlite_path
+from ...ports.redis_urls import read_redis_url
 from ...ports.settings import read_text
 from .plugins import KINDS, PluginError, found
 
 _NUMBER = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,3})?\Z")
 _VAULT_KEY = re.compile(r"(?:([0-9]{1,3}):)?([0-9a-fA-F]{64})\Z")
 _PEPPER = re.compile(r"(?:[0-9a-fA-F]{2}){32,128}\Z")
-_REDIS = ("redis", "rediss", "unix")
 _TIME = "([01][0-9]|2[0-3]):([0-5][0-9])"
 _QUIET = re.compile(rf"{_TIME}-{_TIME}(?:([+-])(0[0-9]|1[0-4]):([0-5][0-9]))?\Z")
 
@@ -77,27 +77,18 @@ def read_database(raw: Any) -> str:
 
 
 def read_redis(raw: Any) -> str:
-    refusal = ValueError("must be redis://:password@host:port/number, rediss://… or unix:///path")
-    try:
-        text = read_text(raw)
-        parts = urlsplit(text)
-        fits = parts.scheme in _REDIS and text.startswith(f"{parts.scheme}://") and parts.port != 0
-    except ValueError:
-        raise refusal from None
-    if not fits or not text.isprintable() or not (parts.path.strip("/") if parts.scheme == "unix" else parts.hostname):
-        raise refusal
-    if parts.scheme != "unix" and not re.fullmatch(r"/?|/[0-9]{1,4}", parts.path):
-        raise refusal
+    text = read_text(raw)
+    read_redis_url(text)
     return text
 
 
 def masked_url(url: str) -> str:
     """Return a server's address without its password. The whole query is left out, because it may contain one too."""
-    parts = urlsplit(url)
-    user, at, place = parts.netloc.rpartition("@")
+    user, place, path, query = split_url(url)
+    at = "@" if user else ""
     if ":" in user:
         user = f"{user.partition(':')[0]}:***"
-    return f"{parts.scheme}://{user}{at}{place}{parts.path}{'?***' if parts.query else ''}"
+    return f"{url.partition('://')[0]}://{user}{at}{place}{path.partition('#')[0]}{'?***' if query else ''}"
 
 
 def read_networks(raw: Any) -> tuple[IPv4Network | IPv6Network, ...]:

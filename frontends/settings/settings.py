@@ -16,6 +16,7 @@ from ...core.domain.money import Rub
 from ...core.domain.operators.guarded import Guarded
 from ...ports.alarms import QuietHours
 from ...ports.database_urls import is_postgres_url, read_postgres_url, split_url, sqlite_path, sqlite_url
+from ...ports.redis_urls import is_watched, read_redis_url
 from ...ports.settings import Option, option_of, read_boolean, read_choice, read_host, read_integer, read_path, setting
 from .operator import Names
 from .plugins import reads_name, reads_names
@@ -59,6 +60,8 @@ def is_near(url: str) -> bool:
     URL names several servers, all of them must be."""
     if is_postgres_url(url):
         return all(map(_is_near, read_postgres_url(url).hosts))
+    if is_watched(url):
+        return all(map(_is_near, read_redis_url(url).hosts))
     return _is_near(urlsplit(url).hostname or "")
 
 
@@ -100,7 +103,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     redis_url: Annotated[
         str | None,
         setting(
-            "redis://… for limits and wake-ups that several processes share; none: this process's memory",
+            "redis://… or redis+sentinel://… for limits and wake-ups that processes share; none: this process's memory",
             read_redis,
             secret=True,
             shown=_masked,

@@ -200,6 +200,8 @@ SAFE = {"database_url": URL, "redis_url": "redis://127.0.0.1/0", "vault_key": KE
         ({**SAFE, "database_url": "postgresql://u@db.example/c?sslmode=verify-full"}, Level.OK, "none is unsafe"),
         ({**SAFE, "redis_url": "redis://:p@redis.example/0"}, Level.WARNING, "without TLS"),
         ({**SAFE, "redis_url": "rediss://redis.example/0"}, Level.WARNING, "no password"),
+        ({**SAFE, "redis_url": "redis+sentinel://:p@127.0.0.1,r.example/c"}, Level.WARNING, "without TLS"),
+        ({**SAFE, "redis_url": "rediss+sentinel://r.example/c"}, Level.WARNING, "no password"),
         ({"prot": "1"}, Level.WARNING, "did you mean CAMBIST_PORT"),
     ],
 )
@@ -281,6 +283,21 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 def test_redis_settings_decide_the_level(apart: int, policy: str, level: Level) -> None:
     said = {"redis_version": "7", "maxmemory_policy": policy}
     assert judge_redis(NOW + timedelta(seconds=apart), NOW, said).level is level
+
+
+@table(
+    ("silent", "replicas", "level", "words"),
+    [
+        ("", "1", Level.OK, "answers"),
+        ("s2:26379", "1", Level.WARNING, "s2:26379"),
+        ("", "0", Level.WARNING, "no replica"),
+    ],
+)
+def test_redis_with_sentinels_needs_all_of_them_and_a_replica(
+    silent: str, replicas: str, level: Level, words: str
+) -> None:
+    finding = judge_redis(NOW, NOW, {"silent_sentinels": silent, "connected_slaves": replicas})
+    assert (finding.level, words in finding.message) == (level, True)
 
 
 @pytest.mark.parametrize(

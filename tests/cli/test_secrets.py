@@ -130,6 +130,7 @@ class TestRedisPassword:
         "redis://{place}/0?password={word}",
         "redis://:{word}@127.0.0.1:1/0",
         "rediss://:{word}@{place}/0",
+        "redis+sentinel://:{word}@{place}/cambist/0?sentinel_password={word}",
     )
 
     @pytest.mark.parametrize("form", URLS)

@@ -147,7 +147,13 @@ class TestReading:
         assert (refused.status, "takes no options" in refused.err) == (1, True)
         assert sorted(path.name for path in folder.iterdir()) == files
 
-    @pytest.mark.parametrize("url", ["redis://h", "rediss://:p@h:6380/3", "unix:///run/redis.sock?db=1"])
+    @pytest.mark.parametrize(
+        "url",
+        [
+            *("redis://h", "rediss://:p@h:6380/3", "unix:///run/redis.sock?db=1"),
+            *("redis+sentinel://s1,s2:26380,[::1]:3/cambist", "rediss+sentinel://u:p@s1/cambist/3?sentinel_password=q"),
+        ],
+    )
     def test_a_redis_address_is_kept(self, url: str) -> None:
         assert _load({"CAMBIST_REDIS_URL": url}).settings.redis_url == url
 
@@ -229,6 +235,8 @@ class TestFaults:
             *(("CAMBIST_DATABASE_URL", value) for value in ("mysql://a/b", "/tmp/x.db", "sqlite://x.db", "sqlite:///")),
             *(("CAMBIST_REDIS_URL", value) for value in ("http://h", "redis:h", "redis://", "redis://h:port", "unix://")),
             *(("CAMBIST_REDIS_URL", value) for value in ("redis://h/cambist", "redis://h/0\n", "redis://h:0/0")),
+            *(("CAMBIST_REDIS_URL", f"redis+sentinel://{value}") for value in ("s1", "/c", "s:0/c", "s1,/c", "s1/c/x")),
+            *(("CAMBIST_REDIS_URL", f"redis+sentinel://s1/c{value}") for value in ("?sentinel_password=", "#x", " d")),
             *(("CAMBIST_DATABASE_URL", value) for value in ("memory://x", "postgresql:h/db", "postgresql://h:port/db")),
         ],
     )  # fmt: skip
@@ -375,6 +383,7 @@ class TestSecrets:
             ("postgresql://u:p@h:5/db", "postgresql://u:***@h:5/db"),
             ("postgresql://u:p@ss@h/db", "postgresql://u:***@h/db"),
             ("postgresql:///db?host=/run", "postgresql:///db?***"),
+            ("redis+sentinel://:p@s1,[::1]:3/c/0?sentinel_password=q", "redis+sentinel://:***@s1,[::1]:3/c/0?***"),
             ("sqlite:///a/b.db", "sqlite:///a/b.db"),
             ("sqlite:////a/b.db", "sqlite:////a/b.db"),
             ("memory://", "memory://"),

@@ -15,8 +15,11 @@ from cambist.adapters.counters import memory as room
 from cambist.adapters.counters import redis as redis_room
 from cambist.adapters.counters.memory import MemoryCounters
 from cambist.adapters.counters.redis import RedisCounters
+from cambist.adapters.counters.redis_facts import redis_facts
 from cambist.ports.counters import Counter, RateCounters
-from tests.redis_servers import RedisServer, forget, own_redis, redis_server
+from cambist.ports.faults import Unavailable
+from tests.redis_servers import SERVICE, RedisPair, RedisServer, forget, own_redis, own_redis_pair, redis_server
+from tests.stories.processes import eventually
 
 START = datetime(2026, 8, 8, 12, tzinfo=UTC)
 IP, KEY = Counter("general:ip:203.0.113.7", 3), Counter("general:key:svc_test_1", 2)
@@ -262,3 +265,62 @@ class TestRedisAway:
         release.set()
         server.close()
         await server.wait_closed()
+
+
+class TestRedisWithSentinels:
+    @pytest.fixture
+    def pair(self) -> Iterator[RedisPair]:
+        with own_redis_pair() as pair:
+            yield pair
+
+    async def test_counting_together_continues_after_a_failover(self, pair: RedisPair) -> None:
+        clock = VirtualClock(START)
+        counters, other = RedisCounters(pair.url, clock), RedisCounters(pair.url, clock)
+        for window in (1, 2):
+            assert list(await counters.count(window, [IP])) == [1]
+            assert list(await other.count(window, [IP])) == [2]
+            if window == 1:
+                await asyncio.to_thread(pair.fail_over)
+                for each in (counters, other):
+                    await eventually(each.works)
+        await counters.close()
+        await other.close()
+
+    async def test_former_primary_that_became_a_replica_counts_nothing(self, pair: RedisPair) -> None:
+        """It still answers on our connections, and refuses to write."""
+        clock = VirtualClock(START)
+        counters = RedisCounters(pair.url, clock)
+        await counters.count(1, [IP])
+        former = pair.primary()
+        with redis.Redis.from_url(pair.sentinels[0].url) as client:
+            client.execute_command("SENTINEL", "FAILOVER", SERVICE)
+
+        async def replaced() -> bool:
+            return pair.primary() is not former
+
+        await eventually(replaced)
+        pair.primary().let_follow(former)
+        await eventually(counters.works)
+        assert list(await counters.count(2, [KEY])) == [1]
+        with redis.Redis.from_url(pair.primary().url) as client:
+            assert len(list(client.scan_iter(f"{redis_room.PREFIX}:2:*"))) == 1
+        await counters.close()
+
+    async def test_each_process_counts_by_itself_without_a_sentinel(self, pair: RedisPair) -> None:
+        for each in (*pair.sentinels, *pair.servers):
+            each.stop()
+        counters = RedisCounters(pair.url, VirtualClock(START))
+        assert [list(await counters.count(1, [KEY])) for _ in range(3)] == [[1], [2], [3]]
+        assert not await counters.works()
+        await counters.close()
+
+    async def test_facts_name_sentinels_that_do_not_answer(self) -> None:
+        with own_redis_pair(sentinels=2) as pair:
+            _, said = await redis_facts(pair.url)
+            assert (said["silent_sentinels"], said["role"], said["connected_slaves"]) == ("", "master", "1")
+            pair.sentinels[0].stop()
+            _, said = await redis_facts(pair.url)
+            assert said["silent_sentinels"] == f"127.0.0.1:{pair.sentinels[0].port}"
+            both = ", ".join(f"127.0.0.1:{each.port}" for each in pair.sentinels)
+            with pytest.raises(Unavailable, match=f"Sentinels that fail: {both}$"):
+                await redis_facts(pair.url.replace(SERVICE, "another"))

@@ -16,7 +16,8 @@ from cambist.adapters.queue.dramatiq import DramatiqQueue
 from cambist.adapters.queue.memory import MemoryQueue
 from cambist.ports.jobs import Job
 from cambist.ports.queue import Queue
-from tests.redis_servers import RedisServer, forget, own_redis, redis_server
+from tests.redis_servers import RedisServer, forget, own_redis, own_redis_pair, redis_server
+from tests.stories.processes import eventually
 
 START = datetime(2026, 8, 8, 12, tzinfo=UTC)
 
@@ -317,6 +318,22 @@ class TestDramatiq:
             await clock.advance(2)  # the sender's pause
         await far.close()
         await near.close()
+
+    async def test_wake_ups_arrive_again_after_sentinels_replaced_redis(self) -> None:
+        clock = VirtualClock(START)
+        with own_redis_pair() as pair:
+            near, far = DramatiqQueue(pair.url, clock), DramatiqQueue(pair.url, clock)
+            for turn in range(2):
+                worker = Worker(near, clock, 60)
+                await clock.advance(1)
+                await far.wake_up([job()])
+                assert await worker.wakes() == 1.0 + 3 * turn
+                if turn == 0:
+                    await asyncio.to_thread(pair.fail_over)
+                    await eventually(far.works)
+                    await clock.advance(2)  # the sender's pause
+            await far.close()
+            await near.close()
 
 
 def _waiting(url: str, namespace: str) -> int:
