@@ -4,6 +4,7 @@ pytest -o asyncio_mode=auto --pyargs cambist.conformance.bank
 """
 
 from cambist.adapters.clock import VirtualClock as VirtualClock
+from cambist.frontends.conformance.bank_harness import Asked as Asked
 from cambist.frontends.conformance.bank_harness import BankHarness as BankHarness
 from cambist.frontends.conformance.harnesses import AlarmsHarness as AlarmsHarness
 from cambist.frontends.conformance.harnesses import ChainHarness as ChainHarness

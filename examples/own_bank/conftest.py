@@ -6,12 +6,12 @@ In your project, beside pyproject.toml (own_package shows a complete one):
 """
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 import cambist
-from cambist.conformance import BankHarness
+from cambist.conformance import Asked, BankHarness
 from cambist.ports import InboundNotification, Invoice, ProviderNote
 from examples.own_bank.bank import NAME, ExampleBank
 from examples.own_bank.provider import Provider
@@ -39,8 +39,27 @@ class ExampleHarness(BankHarness):
     async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:  # noqa: ARG002 - the harness's signature
         self.books.pay(operation, kopecks, (self.clock.now() + self.ahead).isoformat())
 
-    async def asked(self, operation: str) -> int:
-        return int(self.books.invoices[operation]["amount"])
+    async def asked(self, operation: str) -> Asked:
+        refund = self.books.refunds.get(operation)
+        if refund is not None:
+            return Asked(amount_kopecks=refund["amount"])
+        invoice = self.books.invoices[operation]
+        ends_at = invoice["expires_at"]
+        return Asked(
+            amount_kopecks=invoice["amount"],
+            order=operation,
+            purpose=invoice["purpose"],
+            expires_at=ends_at and datetime.fromisoformat(ends_at),
+        )
+
+    async def decline(self, operation: str, invoice: Invoice) -> None:  # noqa: ARG002 - the harness's signature
+        self.books.invoices[operation]["status"] = "declined"
+
+    async def lapse(self, operation: str, invoice: Invoice) -> None:  # noqa: ARG002 - the harness's signature
+        self.books.invoices[operation]["status"] = "expired"
+
+    async def say_unknown_status(self, operation: str) -> None:
+        {**self.books.invoices, **self.books.refunds}[operation]["status"] = "under_review"
 
     async def hold_next_refund(self) -> None:
         self.books.next_refund = "in_progress"

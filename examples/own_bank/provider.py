@@ -51,11 +51,12 @@ class Provider(FakeProvider):
 
     def make_invoice(self, request: ProviderRequest) -> ProviderAnswer:
         """Create an invoice, or return the invoice of this key."""
-        if json.loads(request.body)["amount"] <= 0:
+        asked = json.loads(request.body)
+        if asked["amount"] <= 0:
             return _refused("amount")
         number = len(self.invoices) + 1
         made = {"id": f"inv-{number}", "qr": f"https://qr.nspk.example/{number}", "status": "new", "transfers": []}
-        made["amount"] = json.loads(request.body)["amount"]
+        made |= {name: asked.get(name) for name in ("amount", "purpose", "expires_at")}
         return ProviderAnswer.of_json(self.invoices.setdefault(request.headers["idempotency-key"], made))
 
     def _refund(self, request: ProviderRequest) -> ProviderAnswer:
@@ -65,14 +66,24 @@ class Provider(FakeProvider):
         invoice = self._by_id(body["invoice"])
         if invoice is None:
             return _refused("not_found")
-        came = sum(each["amount"] for each in invoice["transfers"])
-        gone = sum(each["amount"] for each in self.refunds.values() if each["invoice"] == invoice["id"])
-        if not came:
+        if not invoice["transfers"]:
             return _refused("not_paid")
-        if not 0 < body["amount"] <= came - gone:
+        came = [each for each in invoice["transfers"] if body["transfer"] in (None, each["id"])]
+        if not came:
+            return _refused("not_found")
+        if not 0 < body["amount"] <= self._left(invoice, None) or body["amount"] > self._left(
+            invoice, body["transfer"]
+        ):
             return _refused("amount")
-        self.refunds[key] = {"status": self.next_refund, "amount": body["amount"], "invoice": invoice["id"]}
+        self.refunds[key] = {**body, "status": self.next_refund}
         return ProviderAnswer.of_json(self.refunds[key])
+
+    def _left(self, invoice: dict[str, Any], transfer: str | None) -> int:
+        """Return how much of this transfer, or of all, has not been sent back."""
+        came: int = sum(each["amount"] for each in invoice["transfers"] if transfer in (None, each["id"]))
+        sent = [r for r in self.refunds.values() if r["invoice"] == invoice["id"] and r["status"] != "failed"]
+        gone: int = sum(each["amount"] for each in sent if transfer in (None, each["transfer"]))
+        return came - gone
 
 
 def _found(what: dict[str, Any] | None) -> ProviderAnswer:

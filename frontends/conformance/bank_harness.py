@@ -1,6 +1,8 @@
 """Test harness for banks (harnesses.py has those of the other ports)."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+
+import msgspec
 
 from ...ports.bank import Bank, Invoice, InvoiceRequest
 from ...ports.notifications import InboundNotification
@@ -10,6 +12,24 @@ from .hidden import unplayed
 from .problem import ProviderHarness
 from .receipts import receipted
 from .searching import searched
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What the adapter asked for in one operation, read from the provider's records. Leave out what they do not keep:
+    its checks are skipped. None means that the adapter sent nothing."""
+
+    amount_kopecks: int
+    order: str | msgspec.UnsetType = msgspec.UNSET
+    """The id of the operation as it was sent: an order number, an idempotency key or metadata."""
+    purpose: str | None | msgspec.UnsetType = msgspec.UNSET
+    expires_at: datetime | None | msgspec.UnsetType = msgspec.UNSET
+    """Deadline of an invoice."""
+    return_url: str | None | msgspec.UnsetType = msgspec.UNSET
+    """Where the provider's page sends the payer of an invoice afterwards."""
+    phone: str | None | msgspec.UnsetType = msgspec.UNSET
+    """Receiver of a remittance, as in its request."""
+    bank_id: str | None | msgspec.UnsetType = msgspec.UNSET
+    """Receiving bank of a remittance, as in its request."""
 
 
 class BankHarness(ProviderHarness):
@@ -24,6 +44,12 @@ class BankHarness(ProviderHarness):
     """Page size of the provider's lists, for adapters that read them. The suites create more than two pages."""
     signs_notifications = True
     """The provider signs its notifications, so the adapter can detect forgeries."""
+    pays_twice = pays_other_amounts = True
+    """A payer can pay one invoice a second time, and an amount that differs from the invoice's. If false, no payer can
+    do so at this provider, and `pay` is never called for it."""
+    limits_calls = True
+    """The adapter gives up a call without an answer by itself, by a timer of the event loop. If false, the service ends
+    it after 20 seconds."""
     asks_to_revoke = True
     """Revoking a mandate calls the provider. If false, the adapter records the revocation itself."""
 
@@ -56,13 +82,26 @@ class BankHarness(ProviderHarness):
             operation=operation, amount_kopecks=kopecks, purpose="Order 1", expires_at=self.clock.now() + self.LIFETIME
         )
 
-    async def asked(self, operation: str) -> int:
-        """Return the amount of this operation's invoice in the provider's records, in kopecks."""
+    async def asked(self, operation: str) -> Asked:
+        """Return what the adapter asked for in this invoice, refund, binding (its first charge), charge or remittance.
+        Call `super().asked` for the kinds that the provider's records cannot show."""
         unplayed("what the provider was asked for")
 
     async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:
         """Let a payer pay this amount for the invoice of this operation."""
         unplayed("a payer")
+
+    async def decline(self, operation: str, invoice: Invoice) -> None:
+        """Let the payer's bank decline the payment of this invoice for good, so that nobody can pay it any more."""
+        unplayed("a payment that is declined")
+
+    async def lapse(self, operation: str, invoice: Invoice) -> None:
+        """Let this invoice end unpaid, as it does at its deadline."""
+        unplayed("an invoice that nobody pays")
+
+    async def say_unknown_status(self, operation: str) -> None:
+        """Let the provider show this invoice or refund in a status that its documentation does not name."""
+        unplayed("a status that nobody knows")
 
     async def notification(self, operation: str) -> InboundNotification:
         """Return the notification that the provider posts about this operation, as it arrives."""
@@ -108,12 +147,24 @@ class BankHarness(ProviderHarness):
         """Let the payer's bank accept the token again."""
         unplayed("a mandate that is valid again")
 
+    async def hold_next_charge(self) -> None:
+        """Keep the next charge in processing until `finish_charges`."""
+        unplayed("a charge that takes its time")
+
     async def finish_charges(self) -> None:
         """Complete all charges in processing."""
 
     async def fail_next_charge(self) -> None:
         """Let the next charge of any mandate fail at the payer's bank for insufficient funds."""
         unplayed("a charge that fails")
+
+    async def hold_next_remittance(self) -> None:
+        """Keep the next remittance in processing until `finish_remittances`."""
+        unplayed("a remittance that takes its time")
+
+    async def fail_next_remittance(self) -> None:
+        """Let the next remittance fail for good after it was accepted."""
+        unplayed("a remittance that fails")
 
     async def finish_remittances(self) -> None:
         """Complete all remittances in processing."""

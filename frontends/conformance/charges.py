@@ -17,14 +17,17 @@ from ...ports.mandates import (
     MandateBank,
     MandateState,
 )
-from .bank.kit import last_repeat
+from .bank.kit import assert_amount, assert_purpose, last_repeat
 from .bank_harness import BankHarness
+from .expectations import must_answer, must_raise
 from .harnesses import check_hidden
 from .mandates import OTHER, binder, binding, bound, has_debited
 from .operation_ids import binding_id, operation_id
 from .problem import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 
 CHARGE = operation_id("pay", 7)
+SAME = "a repeat of a charge must return its present state, and never debit again"
+_ANOTHER = "after a charge that failed, the charge of another operation must be debited"
 
 
 def charger(harness: BankHarness) -> MandateBank:
@@ -64,14 +67,31 @@ class TestCharges:
         bank, mandate = charger(bank_harness), await bound(bank_harness)
         assert await bank.find_charge(CHARGE) is None, "the bank never saw it"
         begun = await bank.charge(debit(mandate))
-        assert begun.reference
-        assert begun.status in (ChargeStatus.PROCESSING, ChargeStatus.PAID)
+        assert begun.reference, "a charge must have the provider's reference"
+        assert begun.status in (ChargeStatus.PROCESSING, ChargeStatus.PAID), "a charge that was taken is under way"
         paid = await charge_of(bank_harness)
-        assert (paid.reference, paid.status, paid.failure) == (begun.reference, ChargeStatus.PAID, None)
+        assert (paid.reference, paid.status, paid.failure) == (begun.reference, ChargeStatus.PAID, None), (
+            "a charge that was debited must be PAID, without a failure, and keep its reference"
+        )
         assert paid.transfer is not None, "with PAID there is a transfer"
-        assert paid.transfer.amount_kopecks == 250_00
+        assert paid.transfer.amount_kopecks == 250_00, "the transfer of a charge must have the debited amount"
         assert paid.transfer.at.utcoffset() is not None, "a transfer's moment has a time zone"
         await has_debited(bank_harness, paid.reference, 250_00)
+
+    async def test_provider_is_asked_for_the_amount_to_the_kopeck(self, bank_harness: BankHarness) -> None:
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
+        await bank.charge(debit(mandate, 490_05))
+        asked = await bank_harness.asked(CHARGE)
+        assert_amount(asked, 490_05)
+        assert_purpose(asked, "Coffee club")
+
+    async def test_charge_in_processing_is_not_called_paid(self, bank_harness: BankHarness) -> None:
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
+        await bank_harness.hold_next_charge()
+        states = [await bank.charge(debit(mandate)), await bank.find_charge(CHARGE)]
+        statuses = [each and each.status for each in states]
+        assert statuses == [ChargeStatus.PROCESSING] * 2, "a charge is PROCESSING until the payer's bank has decided"
+        assert (await charge_of(bank_harness)).status is ChargeStatus.PAID, "a charge that was debited must be PAID"
 
     async def test_forgotten_charge_is_found_and_a_repeat_never_debits_again(self, bank_harness: BankHarness) -> None:
         """The operation id alone must be enough: a restored database has lost the notes written since the backup."""
@@ -79,7 +99,7 @@ class TestCharges:
         await bank.charge(debit(mandate))
         await bank_harness.forget()
         paid = await charge_of(bank_harness)
-        assert (await bank.charge(debit(mandate))).reference == paid.reference
+        assert (await bank.charge(debit(mandate))).reference == paid.reference, SAME
         await has_debited(bank_harness, paid.reference, 250_00)
 
     async def test_a_repeat_never_debits_again_whatever_it_says(self, bank_harness: BankHarness) -> None:
@@ -96,14 +116,15 @@ class TestCharges:
             debit(other),
         )
         for repeat in repeats:
-            again = await bank.charge(repeat)
-            assert (again.reference, again.status, again.transfer) == (paid.reference, paid.status, paid.transfer)
+            with must_answer(SAME):
+                again = await bank.charge(repeat)
+            assert (again.reference, again.status, again.transfer) == (paid.reference, paid.status, paid.transfer), SAME
         await has_debited(bank_harness, paid.reference, 250_00)
 
     async def test_one_operation_at_once_debits_once(self, bank_harness: BankHarness) -> None:
         bank, mandate = charger(bank_harness), await bound(bank_harness)
         answers = await asyncio.gather(*(bank.charge(debit(mandate)) for _ in range(5)))
-        assert len({answer.reference for answer in answers}) == 1
+        assert len({answer.reference for answer in answers}) == 1, SAME
         await bank_harness.finish_charges()
         await has_debited(bank_harness, answers[0].reference, 250_00)
 
@@ -112,7 +133,8 @@ class TestCharges:
         operations = [operation_id("pay", number) for number in range(4)]
         await asyncio.gather(*(bank.charge(debit(mandate, operation=operation)) for operation in operations))
         transfers = [(await charge_of(bank_harness, operation)).transfer for operation in operations]
-        assert len({transfer.id for transfer in transfers if transfer is not None}) == 4
+        ids = {transfer.id for transfer in transfers if transfer is not None}
+        assert len(ids) == 4, f"each of four charges must be debited, with a transfer of its own: {transfers}"
 
     @pytest.mark.parametrize("done", [True, False])
     async def test_a_lost_answer_is_an_unknown_outcome_and_a_repeat_debits_once(
@@ -120,12 +142,13 @@ class TestCharges:
     ) -> None:
         bank, mandate = charger(bank_harness), await bound(bank_harness)
         await bank_harness.lose_next_answer(done=done)
-        with pytest.raises(OutcomeUnknown):
+        with must_raise("a writing call whose answer is lost has an unknown outcome", OutcomeUnknown):
             await bank.charge(debit(mandate))
-        assert (await bank.find_charge(CHARGE) is not None) is done
+        is_found = await bank.find_charge(CHARGE) is not None
+        assert is_found is done, "after a lost answer the operation id must show whether the payer was charged"
         await bank.charge(debit(mandate))
         paid = await charge_of(bank_harness)
-        assert paid.status is ChargeStatus.PAID
+        assert paid.status is ChargeStatus.PAID, "a charge that was debited must be PAID"
         await has_debited(bank_harness, paid.reference, 250_00)
 
     async def test_a_failed_one_stays_failed_and_another_operation_may_succeed(self, bank_harness: BankHarness) -> None:
@@ -133,15 +156,16 @@ class TestCharges:
         await bank_harness.fail_next_charge()
         await bank.charge(debit(mandate))
         failed = await charge_of(bank_harness)
-        assert (failed.status, failed.transfer) == (ChargeStatus.FAILED, None)
-        assert failed.failure == "insufficient_funds"
+        assert (failed.status, failed.transfer) == (ChargeStatus.FAILED, None), (
+            "a charge that the payer's bank declined must be FAILED, without a transfer"
+        )
+        assert failed.failure == "insufficient_funds", "with FAILED, `failure` must be a reason of docs/payments.md"
         if bank.capabilities.refunds:
-            with pytest.raises(Refused) as refused:
+            with must_raise("a refund of a charge that failed must be refused", Refused, reason="not_paid"):
                 await bank.refund(RefundRequest(operation="ref_1", reference=failed.reference, amount_kopecks=1))
-            assert refused.value.reason == "not_paid"
-        assert (await bank.charge(debit(mandate))).status is ChargeStatus.FAILED, "a repeat is the same operation"
+        assert (await bank.charge(debit(mandate))).status is ChargeStatus.FAILED, SAME
         await bank.charge(debit(mandate, operation=operation_id("pay", 8)))
-        assert (await charge_of(bank_harness, operation_id("pay", 8))).status is ChargeStatus.PAID
+        assert (await charge_of(bank_harness, operation_id("pay", 8))).status is ChargeStatus.PAID, _ANOTHER
 
     async def test_refused_charge_leaves_no_charge(self, bank_harness: BankHarness) -> None:
         bank, mandate = charger(bank_harness), await bound(bank_harness)
@@ -154,17 +178,16 @@ class TestCharges:
             (debit(mandate, reference=unconfirmed.reference), "not_found"),
         )
         for request, reason in rows:
-            with pytest.raises(Refused) as refused:
+            with must_raise(f"{request} must be refused", Refused, reason=reason):
                 await bank.charge(request)
-            assert refused.value.reason == reason
-            assert await bank.find_charge(CHARGE) is None
+            assert await bank.find_charge(CHARGE) is None, "a charge that was refused must not be found"
 
     async def test_a_bank_that_is_away_was_certainly_not_asked(self, bank_harness: BankHarness) -> None:
         bank, mandate = charger(bank_harness), await bound(bank_harness)
         await bank_harness.be_away()
-        with pytest.raises(Unavailable):
+        with must_raise("without a connection nobody was charged", Unavailable):
             await bank.charge(debit(mandate))
-        with pytest.raises(Unavailable):
+        with must_raise("a search without a connection says nothing about the charge", Unavailable):
             await bank.find_charge(CHARGE)
 
 
@@ -179,11 +202,9 @@ class TestMandatesThatAreOver:
         await bank_harness.lose_mandate(binding_id(1))
         await self._is_revoked(bank_harness, mandate)
         await bank_harness.restore_mandate(binding_id(1))
-        assert (await bank.charge(debit(mandate))).status is ChargeStatus.FAILED, (
-            "the same operation, whatever came after"
-        )
+        assert (await bank.charge(debit(mandate))).status is ChargeStatus.FAILED, SAME
         await bank.charge(debit(mandate, operation=operation_id("pay", 8)))
-        assert (await charge_of(bank_harness, operation_id("pay", 8))).status is ChargeStatus.PAID
+        assert (await charge_of(bank_harness, operation_id("pay", 8))).status is ChargeStatus.PAID, _ANOTHER
 
     async def test_a_mandate_that_we_revoked_fails(self, bank_harness: BankHarness) -> None:
         mandate = await bound(bank_harness)
@@ -195,11 +216,14 @@ class TestMandatesThatAreOver:
         bank, mandate = charger(bank_harness), await bound(bank_harness)
         await bank.charge(debit(mandate))
         await bank.revoke(mandate.reference)
-        assert (await charge_of(bank_harness)).status is ChargeStatus.PAID
+        state = await charge_of(bank_harness)
+        assert state.status is ChargeStatus.PAID, "a charge under way must go on when its mandate ends"
 
     async def _is_revoked(self, harness: BankHarness, mandate: MandateState) -> None:
         failed = await charger(harness).charge(debit(mandate))
-        assert (failed.status, failed.failure, failed.transfer) == (ChargeStatus.FAILED, MANDATE_REVOKED, None)
+        assert (failed.status, failed.failure, failed.transfer) == (ChargeStatus.FAILED, MANDATE_REVOKED, None), (
+            "a charge of a mandate that is lost or ended must be FAILED with `mandate_revoked`"
+        )
 
 
 class TestWhatItSays:
@@ -211,22 +235,23 @@ class TestWhatItSays:
         if bank.capabilities.mandate_charges:
             pytest.skip("the bank charges mandates")
         mandate = await bound(bank_harness)
-        with pytest.raises(NotConfigured):
+        with must_raise("`charge` of a bank without `capabilities.mandate_charges`", NotConfigured):
             await bank.charge(debit(mandate))
-        assert await bank.find_charge(CHARGE) is None
+        assert await bank.find_charge(CHARGE) is None, "a charge that was not sent must not be found"
 
     async def test_charges_are_no_invoices_and_no_bindings(self, bank_harness: BankHarness) -> None:
         bank, mandate = charger(bank_harness), await bound(bank_harness)
         await bank.charge(debit(mandate))
-        assert (await bank.find_invoice(CHARGE), await bank.find_binding(CHARGE)) == (None, None)
+        found = (await bank.find_invoice(CHARGE), await bank.find_binding(CHARGE))
+        assert found == (None, None), "a charge must not be found as an invoice or a binding"
 
     async def test_no_token_shows(self, bank_harness: BankHarness) -> None:
         """The token is enough to charge the payer."""
         bank, mandate = charger(bank_harness), await bound(bank_harness)
         await bank.charge(debit(mandate))
-        with pytest.raises(Refused) as refused:
+        with must_raise("a charge of nothing must be refused", Refused) as refused:
             await bank.charge(debit(mandate, 0, operation_id("pay", 8)))
-        assert mandate.token
+        assert mandate.token, "an active mandate must have a token"
         check_hidden((mandate.token,), bank, debit(mandate), await charge_of(bank_harness), refused.value)
 
 
@@ -242,7 +267,7 @@ async def _charging(harness: BankHarness) -> Work:
 
     def beside() -> Awaitable[ChargeState]:
         other = harness.beside()
-        assert isinstance(other, MandateBank)
+        assert isinstance(other, MandateBank), "every adapter of this name must be a MandateBank"
         return other.charge(request)
 
     return Work(

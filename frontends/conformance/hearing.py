@@ -9,6 +9,7 @@ import pytest
 
 from ...ports.faults import Forged
 from ...ports.notifications import InboundNotification, Notifications, Received
+from .expectations import must_answer, must_raise
 from .harnesses import check_hidden
 
 _LONGEST = 65_536
@@ -50,37 +51,41 @@ class NotificationRules:
 
     async def test_a_genuine_notification_names_its_operation(self, noticed: Told) -> None:
         heard = await noticed.adapter.receive(noticed.notification)
-        assert noticed.operation in [each.operation for each in heard.notifications], "the operation by our own id"
-        assert 200 <= heard.status < 300, "the provider would post it again"
+        named = [each.operation for each in heard.notifications]
+        assert noticed.operation in named, f"a notification must name the operation by our own id, not by {named}"
+        assert 200 <= heard.status < 300, "a genuine notification is answered 2xx, or the provider posts it again"
 
     async def test_told_again_it_says_the_same(self, noticed: Told) -> None:
         first = await noticed.adapter.receive(noticed.notification)
-        assert await noticed.adapter.receive(noticed.notification) == first
+        again = await noticed.adapter.receive(noticed.notification)
+        assert again == first, "a notification that is posted again must be received again"
 
     async def test_one_about_something_else_with_the_same_signature_is_forged(self, noticed: Told) -> None:
         if not noticed.signed:
             pytest.skip("the provider signs nothing: its networks and the address's secret are all there is")
-        with pytest.raises(Forged) as forged:
+        with must_raise(
+            "a notification that was changed must be Forged: the signature is over all of it", Forged
+        ) as forged:
             await noticed.adapter.receive(noticed.forged)
         check_hidden(noticed.secrets, noticed.adapter, forged.value)
 
     async def test_one_without_its_signature_is_forged(self, noticed: Told) -> None:
         if not noticed.signed:
             pytest.skip("the provider signs nothing")
-        with pytest.raises(Forged):
-            await noticed.adapter.receive(
-                msgspec.structs.replace(noticed.notification, headers={}, query={}, body=b"{}")
-            )
+        bare = msgspec.structs.replace(noticed.notification, headers={}, query={}, body=b"{}")
+        with must_raise("a notification without a signature must be Forged", Forged):
+            await noticed.adapter.receive(bare)
 
     @pytest.mark.parametrize("garbage", GARBAGE)
     @pytest.mark.parametrize("with_headers", [True, False])
     async def test_garbage_is_forged_or_names_nothing(self, noticed: Told, garbage: str, with_headers: bool) -> None:
         headers = noticed.notification.headers if with_headers else {}
         notification = msgspec.structs.replace(noticed.notification, headers=headers, body=GARBAGE[garbage])
-        try:
-            heard = await noticed.adapter.receive(notification)
-        except Forged as forged:
-            check_hidden(noticed.secrets, noticed.adapter, forged)
-        else:
-            assert isinstance(heard, Received)
-            assert heard.notifications == ()
+        with must_answer("any bytes at all must be Forged, or be received and name nothing", Forged):
+            try:
+                heard = await noticed.adapter.receive(notification)
+            except Forged as forged:
+                check_hidden(noticed.secrets, noticed.adapter, forged)
+                raise
+            assert isinstance(heard, Received), "`receive` must return Received"
+            assert heard.notifications == (), "a body without an operation must name nothing"

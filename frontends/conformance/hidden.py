@@ -1,6 +1,7 @@
 """Helpers of suites and harnesses: checks for leaked secrets, and skips for features that a harness does not
 simulate."""
 
+import sys
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
@@ -9,9 +10,11 @@ import pytest
 from ...ports.faults import Fault
 
 
-def unplayed(what: str) -> NoReturn:
-    """Skip the test: the harness does not simulate this feature."""
-    pytest.skip(f"this harness does not play: {what}")
+def unplayed(what: str, *methods: str) -> NoReturn:
+    """Skip the test: the harness does not simulate this feature. The skip names the members to override, by default the
+    harness's method that calls this."""
+    names = methods or (sys._getframe(1).f_code.co_name,)
+    pytest.skip(f"this harness does not play {what}: override {' or '.join(f'`{name}`' for name in names)}")
 
 
 class Named(Protocol):

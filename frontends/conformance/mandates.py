@@ -9,7 +9,9 @@ import pytest
 from ...ports.bank import InvoiceKind, RefundRequest
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.mandates import Binding, BindingRequest, ChargeRequest, MandateBank, MandateState, MandateStatus
+from .bank.kit import assert_amount, assert_purpose
 from .bank_harness import BankHarness
+from .expectations import must_answer, must_raise
 from .harnesses import check_hidden
 from .operation_ids import binding_id, operation_id
 from .problem import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
@@ -17,6 +19,10 @@ from .problem import CancelRules, Reading, ReadRules, TwoProcessRules, Work, Wri
 BINDING = binding_id(1)
 OTHER = binding_id(2)
 FIRST = 100_00
+SAME = "a repeat of a binding must return the binding of its first call"
+FOUND = "a binding must be found by its operation id alone"
+_LOST = "a writing call whose answer is lost has an unknown outcome"
+_ENDED = "a mandate that was revoked must be ENDED"
 
 
 def binder(harness: BankHarness) -> MandateBank:
@@ -39,7 +45,7 @@ def binding(harness: BankHarness, first: int | None = FIRST, operation: str = BI
 
 async def state_of(bank: MandateBank, operation: str = BINDING) -> MandateState:
     found = await bank.find_binding(operation)
-    assert found is not None, "a binding that was made cannot be found by its operation"
+    assert found is not None, FOUND
     return await bank.mandate_state(found.reference)
 
 
@@ -49,7 +55,7 @@ async def bound(harness: BankHarness, operation: str = BINDING, first: int | Non
     await bank.bind(binding(harness, first, operation))
     await harness.confirm(operation)
     state = await state_of(bank, operation)
-    assert state.status is MandateStatus.ACTIVE
+    assert state.status is MandateStatus.ACTIVE, "a mandate that its payer confirmed must be ACTIVE"
     return state
 
 
@@ -58,9 +64,12 @@ async def has_debited(harness: BankHarness, reference: str, kopecks: int) -> Non
     if not harness.bank.capabilities.refunds:
         return
     request = RefundRequest(operation=f"ref_{kopecks}_more", reference=reference, amount_kopecks=kopecks + 1)
-    with pytest.raises(Refused):
+    rule = f"exactly {kopecks} kopecks must have been debited, and can be refunded"
+    with must_raise(rule, Refused):
         await harness.bank.refund(request)
-    await harness.bank.refund(RefundRequest(operation=f"ref_{kopecks}", reference=reference, amount_kopecks=kopecks))
+    request = RefundRequest(operation=f"ref_{kopecks}", reference=reference, amount_kopecks=kopecks)
+    with must_answer(rule):
+        await harness.bank.refund(request)
 
 
 class TestBinding:
@@ -71,43 +80,55 @@ class TestBinding:
         assert await bank.find_binding(BINDING) is None, "the bank never saw it"
         made = await bank.bind(binding(bank_harness))
         found = await bank.find_binding(BINDING)
-        assert found is not None, "a binding that was made cannot be found by its operation"
-        assert _same(found, made)
+        assert found is not None, FOUND
+        assert _same(found, made), "find_binding must return the binding as bind returned it"
         state = await bank.mandate_state(made.reference)
-        assert (state.status, state.token, state.transfers) == (MandateStatus.OPEN, None, ())
+        assert (state.status, state.token, state.transfers) == (MandateStatus.OPEN, None, ()), (
+            "a binding that nobody confirmed must be OPEN, without a token and transfers"
+        )
         for each in (made, state):
             is_drawn = each.link is not None and each.kind is InvoiceKind.QR
             assert (each.payload is not None) is is_drawn, "a link that is a QR has a payload, nothing else has"
         if not bank.capabilities.mandate_links_later:
             assert made.link, "there is no link, and the bank does not say that it comes later"
-            assert (state.link, state.payload, state.kind) == (made.link, made.payload, made.kind)
+            shown = (state.link, state.payload, state.kind)
+            assert shown == (made.link, made.payload, made.kind), "a state must have the link of its binding"
+
+    async def test_provider_is_asked_for_the_first_charge_to_the_kopeck(self, bank_harness: BankHarness) -> None:
+        bank = binder(bank_harness)
+        await bank.bind(binding(bank_harness, 490_05))
+        asked = await bank_harness.asked(BINDING)
+        assert_amount(asked, 490_05)
+        assert_purpose(asked, "Coffee club")
 
     async def test_a_repeat_is_the_same_operation(self, bank_harness: BankHarness) -> None:
         bank = binder(bank_harness)
         first = await bank.bind(binding(bank_harness))
-        assert _same(await bank.bind(binding(bank_harness)), first)
+        with must_answer(SAME):
+            again = await bank.bind(binding(bank_harness))
+        assert _same(again, first), SAME
 
     async def test_repeats_at_once_make_one_binding(self, bank_harness: BankHarness) -> None:
         bank = binder(bank_harness)
         request = binding(bank_harness)
         made = await asyncio.gather(*(bank.bind(request) for _ in range(5)))
-        assert len({each.reference for each in made}) == 1
+        assert len({each.reference for each in made}) == 1, SAME
 
     async def test_two_operations_are_two_mandates(self, bank_harness: BankHarness) -> None:
         first, second = await bound(bank_harness), await bound(bank_harness, OTHER)
-        assert first.reference != second.reference
-        assert first.token != second.token
+        assert first.reference != second.reference, "two operations must be two bindings: is the operation id cut?"
+        assert first.token != second.token, "two mandates must have two tokens"
         bank = binder(bank_harness)
         await bank.revoke(first.reference)
-        assert (await state_of(bank, OTHER)).status is MandateStatus.ACTIVE
+        state = await state_of(bank, OTHER)
+        assert state.status is MandateStatus.ACTIVE, "revoking one mandate must not end another"
 
     @pytest.mark.parametrize("kopecks", [0, -1])
     async def test_a_first_charge_of_nothing_is_refused(self, bank_harness: BankHarness, kopecks: int) -> None:
         bank = binder(bank_harness)
-        with pytest.raises(Refused) as refused:
+        with must_raise(f"a first charge of {kopecks} kopecks must be refused", Refused, reason="amount"):
             await bank.bind(binding(bank_harness, kopecks))
-        assert refused.value.reason == "amount"
-        assert await bank.find_binding(BINDING) is None
+        assert await bank.find_binding(BINDING) is None, "a binding that was refused must not exist"
 
     @pytest.mark.parametrize("done", [True, False])
     async def test_a_lost_answer_is_an_unknown_outcome_and_a_repeat_is_one_binding(
@@ -115,36 +136,36 @@ class TestBinding:
     ) -> None:
         bank, request = binder(bank_harness), binding(bank_harness)
         await bank_harness.lose_next_answer(done=done)
-        with pytest.raises(OutcomeUnknown):
+        with must_raise(_LOST, OutcomeUnknown):
             await bank.bind(request)
         found = await bank.find_binding(BINDING)
-        assert (found is not None) is done
+        assert (found is not None) is done, "after a lost answer the operation id must show whether it was made"
         again = await bank.bind(request)
-        assert found is None or _same(again, found)
+        assert found is None or _same(again, found), SAME
 
     async def test_a_bank_that_is_away_was_certainly_not_asked(self, bank_harness: BankHarness) -> None:
         bank, request = binder(bank_harness), binding(bank_harness)
         made = await bank.bind(binding(bank_harness, operation=OTHER))
         await bank_harness.be_away()
         for call in (bank.bind(request), bank.find_binding(BINDING), bank.mandate_state(made.reference)):
-            with pytest.raises(Unavailable):
+            with must_raise("a call without a connection was certainly not executed", Unavailable):
                 await call
 
     async def test_a_reference_of_no_binding_is_refused(self, bank_harness: BankHarness) -> None:
         bank = binder(bank_harness)
         invoice = await bank.create_invoice(bank_harness.request(operation_id("pay", 1)))
         for reference in ("no-such-reference", invoice.reference):
-            with pytest.raises(Refused):
+            with must_raise("mandate_state must refuse a reference of no binding", Refused):
                 await bank.mandate_state(reference)
-            with pytest.raises(Refused):
+            with must_raise("revoke must refuse a reference of no binding", Refused):
                 await bank.revoke(reference)
 
     async def test_bindings_are_no_invoices(self, bank_harness: BankHarness) -> None:
         bank = binder(bank_harness)
         await bank.bind(binding(bank_harness))
         await bank.create_invoice(bank_harness.request(operation_id("pay", 1)))
-        assert await bank.find_invoice(BINDING) is None
-        assert await bank.find_binding(operation_id("pay", 1)) is None
+        assert await bank.find_invoice(BINDING) is None, "a binding must not be found as an invoice"
+        assert await bank.find_binding(operation_id("pay", 1)) is None, "an invoice must not be found as a binding"
 
 
 class TestConfirmation:
@@ -154,19 +175,20 @@ class TestConfirmation:
         """The payer confirms, and the binding payment becomes paid (docs/subscriptions.md "How the payer binds")."""
         state = await bound(bank_harness)
         assert state.token, "a mandate is charged by its token"
-        assert (state.failure, state.overdue) == (None, False)
+        assert (state.failure, state.overdue) == (None, False), "an active mandate has no failure and is not overdue"
+        came = [transfer.amount_kopecks for transfer in state.transfers]
+        assert came == [FIRST], "the first charge must be one transfer of its exact amount"
         [transfer] = state.transfers
-        assert transfer.id
-        assert transfer.amount_kopecks == FIRST
+        assert transfer.id, "a transfer must have an id"
         assert transfer.at.utcoffset() is not None, "a transfer's moment has a time zone"
-        assert await state_of(binder(bank_harness)) == state, "another look tells something else"
+        assert await state_of(binder(bank_harness)) == state, "a mandate must be the same in every report"
         await has_debited(bank_harness, state.reference, FIRST)
 
     async def test_without_a_first_charge_nothing_is_debited(self, bank_harness: BankHarness) -> None:
         """With `binding_charge` `none` the QR shows a symbolic 1 RUB, which the bank does not debit
         (docs/subscriptions.md "How the payer binds")."""
         state = await bound(bank_harness, first=None)
-        assert (state.status, state.transfers) == (MandateStatus.ACTIVE, ())
+        assert state.transfers == (), "a binding without a first charge must have no transfer"
         assert state.token, "a mandate is charged by its token"
 
     async def test_a_payer_may_refuse(self, bank_harness: BankHarness) -> None:
@@ -174,7 +196,9 @@ class TestConfirmation:
         await bank.bind(binding(bank_harness))
         await bank_harness.refuse(BINDING)
         state = await state_of(bank)
-        assert (state.status, state.token, state.transfers) == (MandateStatus.REFUSED, None, ())
+        assert (state.status, state.token, state.transfers) == (MandateStatus.REFUSED, None, ()), (
+            "a binding that its payer refused must be REFUSED, without a token and transfers"
+        )
         assert state.failure, "with REFUSED there is a reason"
 
     async def test_a_mandate_may_be_lost_and_come_back(self, bank_harness: BankHarness) -> None:
@@ -182,9 +206,11 @@ class TestConfirmation:
         mandate is lost")."""
         await bound(bank_harness)
         await bank_harness.lose_mandate(BINDING)
-        assert (await state_of(binder(bank_harness))).status is MandateStatus.LOST
+        state = await state_of(binder(bank_harness))
+        assert state.status is MandateStatus.LOST, "a mandate that the payer's bank rejects must be LOST"
         await bank_harness.restore_mandate(BINDING)
-        assert (await state_of(binder(bank_harness))).status is MandateStatus.ACTIVE
+        state = await state_of(binder(bank_harness))
+        assert state.status is MandateStatus.ACTIVE, "a mandate that the payer's bank accepts again must be ACTIVE"
 
 
 class TestRevoke:
@@ -193,15 +219,18 @@ class TestRevoke:
     async def test_it_ends_the_mandate_and_a_repeat_changes_nothing(self, bank_harness: BankHarness) -> None:
         mandate, bank = await bound(bank_harness), binder(bank_harness)
         for _ in range(3):
-            await bank.revoke(mandate.reference)
-            assert (await state_of(bank)).status is MandateStatus.ENDED
+            with must_answer("a mandate can be revoked, and revoking it again changes nothing"):
+                await bank.revoke(mandate.reference)
+            assert (await state_of(bank)).status is MandateStatus.ENDED, _ENDED
 
     async def test_a_binding_that_is_open_is_closed(self, bank_harness: BankHarness) -> None:
         bank = binder(bank_harness)
         made = await bank.bind(binding(bank_harness))
         await bank.revoke(made.reference)
         state = await bank.mandate_state(made.reference)
-        assert (state.status, state.token) == (MandateStatus.CLOSED, None)
+        assert (state.status, state.token) == (MandateStatus.CLOSED, None), (
+            "a binding that was revoked before its payer confirmed must be CLOSED, without a token"
+        )
 
     @pytest.mark.parametrize("done", [True, False])
     async def test_after_a_lost_answer_a_repeat_ends_it(self, bank_harness: BankHarness, done: bool) -> None:
@@ -209,10 +238,10 @@ class TestRevoke:
             pytest.skip("the provider is not asked to end a mandate")
         mandate, bank = await bound(bank_harness), binder(bank_harness)
         await bank_harness.lose_next_answer(done=done)
-        with pytest.raises(OutcomeUnknown):
+        with must_raise(_LOST, OutcomeUnknown):
             await bank.revoke(mandate.reference)
         await bank.revoke(mandate.reference)
-        assert (await state_of(bank)).status is MandateStatus.ENDED
+        assert (await state_of(bank)).status is MandateStatus.ENDED, _ENDED
 
 
 class TestWhatItSays:
@@ -231,15 +260,15 @@ class TestWhatItSays:
             bank.find_charge("pay_1"),
             bank.revoke("x"),
         ):
-            with pytest.raises(NotSupported):
+            with must_raise("a call of a bank without `capabilities.mandates`", NotSupported):
                 await call
 
     async def test_no_token_shows(self, bank_harness: BankHarness) -> None:
         """The token is enough to charge the payer."""
         state = await bound(bank_harness)
-        assert state.token
+        assert state.token, "an active mandate must have a token"
         bank = binder(bank_harness)
-        with pytest.raises(Refused) as refused:
+        with must_raise("mandate_state must refuse a reference of no binding", Refused) as refused:
             await bank.mandate_state("no-such-reference")
         check_hidden((*bank_harness.secrets, state.token), bank, state, refused.value)
 
@@ -257,12 +286,12 @@ async def _binding(harness: BankHarness) -> Work:
 
     async def once() -> None:
         found = await bank.find_binding(BINDING)
-        assert found is not None
-        assert (await bank.bind(request)).reference == found.reference
+        assert found is not None, FOUND
+        assert (await bank.bind(request)).reference == found.reference, SAME
 
     def beside() -> Awaitable[Binding]:
         other = harness.beside()
-        assert isinstance(other, MandateBank)
+        assert isinstance(other, MandateBank), "every adapter of this name must be a MandateBank"
         return other.bind(request)
 
     return Work(

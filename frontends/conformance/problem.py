@@ -17,6 +17,7 @@ from ...ports.notifications import InboundNotification
 from ..fake_provider.faults import UNCLEAR, ProviderFault
 from ..fake_provider.provider import FakeProvider, HeldCall
 from ..fake_provider.requests import ProviderRequest, is_write
+from .expectations import must_answer, must_raise
 from .hidden import check_hidden, unplayed
 
 Ask = Callable[[], Awaitable[Any]]
@@ -48,21 +49,23 @@ class ProviderHarness:
 
     async def spoil_write(self, fault: ProviderFault, *, retry_after: int | datetime | None = None) -> None:
         """Let the next writing call meet this fault. The provider executes the call if `fault.done`."""
-        self._fake("faults of writing calls").next(fault, matching=self.is_write, retry_after=retry_after)
+        self._fake("faults of writing calls", "spoil_write").next(
+            fault, matching=self.is_write, retry_after=retry_after
+        )
 
     async def spoil_reads(self, fault: ProviderFault) -> None:
         """Let all reading calls meet this fault, until `recover`."""
-        provider = self._fake("faults of reading calls")
+        provider = self._fake("faults of reading calls", "spoil_reads")
         provider.next(fault, matching=lambda request: not self.is_write(request), always=True)
 
     async def recover(self) -> None:
         """End all faults."""
-        self._fake("faults that end").recover()
+        self._fake("faults that end", "recover").recover()
 
     async def hold_next_write(self, *, done: bool) -> HeldCall:
         """Hold the answer of the next writing call until it is released. The provider executes the call before (`done`)
         or after the release."""
-        return self._fake("answers that are slow").hold_next(matching=self.is_write, done=done)
+        return self._fake("answers that are slow", "hold_next_write").hold_next(matching=self.is_write, done=done)
 
     async def skew(self, span: timedelta) -> None:
         """Move the provider's clock ahead of ours by this span from now on, or behind if the span is negative."""
@@ -71,19 +74,19 @@ class ProviderHarness:
     async def lose_next_answer(self, *, done: bool) -> None:
         """Lose the answer of the next writing call. With `done`, the provider executes the call all the same."""
         lost = ProviderFault.LOST_AFTER if done else ProviderFault.LOST_BEFORE
-        self._fake("answers that are lost").next(lost, matching=self.is_write)
+        self._fake("answers that are lost", "lose_next_answer").next(lost, matching=self.is_write)
 
     async def be_away(self) -> None:
         """Let no connection to the provider succeed from now on."""
-        self._fake("a provider that is away").be_away()
+        self._fake("a provider that is away", "be_away").be_away()
 
     async def refuse_credentials(self) -> None:
         """Let the provider reject the adapter's credentials from now on."""
-        self._fake("credentials that are refused").next(ProviderFault.UNAUTHORIZED, always=True)
+        self._fake("credentials that are refused", "refuse_credentials").next(ProviderFault.UNAUTHORIZED, always=True)
 
-    def _fake(self, what: str) -> FakeProvider:
+    def _fake(self, what: str, method: str) -> FakeProvider:
         if self.provider is None:
-            unplayed(what)
+            unplayed(what, "provider", method)
         return self.provider
 
 
@@ -131,8 +134,12 @@ _TELLING = [
 """Faults whose answers could end up in a fault's text. The two omitted ones take long and add nothing."""
 
 
+_LIMIT = "a call that met the provider's limit was certainly not executed"
+
+
 async def _unknown(work: Work) -> Fault:
-    with pytest.raises(OutcomeUnknown) as raised:
+    rule = "a writing call without a clear answer has an unknown outcome: it may have been done"
+    with must_raise(rule, OutcomeUnknown) as raised:
         await work.write()
     await _outlast(work)
     return raised.value
@@ -145,14 +152,11 @@ async def _outlast(work: Work) -> None:
 
 async def _says_nothing(read: Reading) -> None:
     for ask in read.reads:
-        with pytest.raises(Unavailable):
+        with must_raise("a read that failed is Unavailable", Unavailable):
             await ask()
     for ask in read.finds:
-        try:
-            found = await ask()
-        except Unavailable:
-            continue
-        assert found is not None, "a read that failed is told as an absence"
+        with must_answer("a read that failed is Unavailable", Unavailable):
+            assert await ask() is not None, "a read that failed must not be reported as an absence"
 
 
 class ReadRules:
@@ -163,8 +167,9 @@ class ReadRules:
         await read.harness.spoil_reads(fault)
         await _says_nothing(read)
         await read.harness.recover()
-        for ask in (*read.reads, *read.finds):
-            await ask()
+        with must_answer("when the provider answers again, so must the adapter"):
+            for ask in (*read.reads, *read.finds):
+                await ask()
 
     async def test_a_limit_on_reads_says_nothing_about_what_is_read(self, read: Reading) -> None:
         await read.harness.spoil_reads(ProviderFault.BUSY)
@@ -183,7 +188,7 @@ class ReadRules:
                 await ask()
             except Fault as fault_told:
                 told.append(fault_told)
-        assert len(told) >= len(read.reads), "a read did not fail"
+        assert len(told) >= len(read.reads), "a read that failed must raise a fault"
         check_hidden((*read.harness.secrets, *read.hidden), read.adapter, *told, caplog.text)
 
 
@@ -196,33 +201,34 @@ class WriteRules:
         await work.harness.spoil_write(fault)
         await _unknown(work)
         if work.in_one_call or not fault.done:
-            assert await work.is_there() is fault.done
+            assert await work.is_there() is fault.done, "the operation id must show whether the operation was done"
         await work.write()
         await work.once()
 
     async def test_a_limit_of_the_provider_was_certainly_not_executed(self, work: Work) -> None:
         """The provider answers 429, with the delay in seconds if it gives one."""
         await work.harness.spoil_write(ProviderFault.BUSY, retry_after=7)
-        with pytest.raises(Unavailable) as busy:
+        with must_raise(_LIMIT, Unavailable) as busy:
             await work.write()
-        assert busy.value.retry_after == 7
-        assert not await work.is_there()
+        assert busy.value.retry_after == 7, "`retry_after` must be the seconds that the provider states"
+        assert not await work.is_there(), "an operation that met a limit must not be found"
 
     async def test_a_limit_that_ends_at_a_moment_is_one_too(self, work: Work) -> None:
         """The adapter may ignore a date, but must not read it as a number."""
         until = work.harness.clock.now() + timedelta(minutes=2)
         await work.harness.spoil_write(ProviderFault.BUSY, retry_after=until)
-        with pytest.raises(Unavailable) as busy:
+        with must_raise(_LIMIT, Unavailable) as busy:
             await work.write()
-        assert busy.value.retry_after is None or 0 <= busy.value.retry_after <= 120
+        wait = busy.value.retry_after
+        assert wait is None or 0 <= wait <= 120, "`retry_after` must be the seconds until the date, or None"
 
     @pytest.mark.parametrize("fault", [ProviderFault.UNAUTHORIZED, ProviderFault.FORBIDDEN])
     async def test_credentials_that_are_refused_once_refuse_one_call(self, work: Work, fault: ProviderFault) -> None:
         """Credentials may be rejected at any time. The next call works again."""
         await work.harness.spoil_write(fault)
-        with pytest.raises(NotConfigured):
+        with must_raise("an operator must learn of refused credentials", NotConfigured):
             await work.write()
-        assert not await work.is_there()
+        assert not await work.is_there(), "an operation with refused credentials must not be found"
         await work.write()
         await work.once()
 
@@ -232,7 +238,7 @@ class WriteRules:
     ) -> None:
         caplog.set_level(logging.DEBUG)
         await work.harness.spoil_write(fault)
-        with pytest.raises(Fault) as raised:
+        with must_raise("a writing call that fails must raise a fault", Fault) as raised:
             await work.write()
         check_hidden((*work.harness.secrets, *work.hidden), work.adapter, raised.value, caplog.text)
 
@@ -242,7 +248,7 @@ class WriteRules:
         await work.harness.skew(timedelta(minutes=minutes))
         await work.harness.spoil_write(ProviderFault.LOST_AFTER)
         await _unknown(work)
-        assert await work.is_there() or not work.in_one_call
+        assert await work.is_there() or not work.in_one_call, "clock skew must not hide an operation"
         await work.write()
         await work.once()
 
@@ -257,11 +263,11 @@ class CancelRules:
         call = asyncio.ensure_future(work.write())
         await held.arrived()
         call.cancel()
-        with pytest.raises(asyncio.CancelledError):
+        with pytest.raises(asyncio.CancelledError):  # an adapter that swallows it would never end
             await call
         await held.release()
         await _outlast(work)
-        assert await work.is_there() or not work.in_one_call, "it was made, and is not found"
+        assert await work.is_there() or not work.in_one_call, "an operation whose call was cancelled must be found"
         await work.write()
         await work.once()
 
@@ -282,5 +288,5 @@ class TwoProcessRules:
 
 def _beside(work: Work) -> Ask:
     if work.beside is None:
-        unplayed("a second process")
+        unplayed("a second process", "another")
     return work.beside

@@ -9,14 +9,18 @@ import pytest
 
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.remittances import RemittanceBank, RemittanceRequest, RemittanceState, RemittanceStatus
-from .bank.kit import DAY, last_repeat
+from .bank.kit import DAY, assert_amount, kept, last_repeat
 from .bank_harness import BankHarness
+from .expectations import must_answer, must_raise
 from .harnesses import check_hidden
 from .operation_ids import part_id
 from .problem import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 
 OPERATION = part_id()
 AMOUNT = 1000_00
+ONCE = "a person must get the money of one operation once"
+_DONE = "a remittance whose money arrived must be DONE"
+_UNDER_WAY = {RemittanceStatus.PROCESSING, RemittanceStatus.DONE}
 
 
 def remitter(harness: BankHarness) -> RemittanceBank:
@@ -42,7 +46,7 @@ async def ended(harness: BankHarness, operation: str = OPERATION) -> RemittanceS
     """Complete all remittances in processing, and return the state of this operation's remittance."""
     await harness.finish_remittances()
     found = await remitter(harness).find_remittance(operation)
-    assert found is not None, "a remittance that was made cannot be found by its operation"
+    assert found is not None, "a remittance must be found by its operation id alone"
     return found
 
 
@@ -53,13 +57,38 @@ class TestRemittances:
         bank = remitter(bank_harness)
         assert await bank.find_remittance(OPERATION) is None, "the bank never saw it"
         begun = await bank.remit(to(bank_harness))
-        assert begun.status in (RemittanceStatus.PROCESSING, RemittanceStatus.DONE)
-        assert (await ended(bank_harness)).status is RemittanceStatus.DONE
+        assert begun.status in _UNDER_WAY, "a remittance that was taken is under way"
+        assert (await ended(bank_harness)).status is RemittanceStatus.DONE, _DONE
+
+    async def test_provider_is_asked_for_the_amount_and_the_person(self, bank_harness: BankHarness) -> None:
+        """Money that went to somebody else does not come back."""
+        await remitter(bank_harness).remit(to(bank_harness, amount_kopecks=490_05))
+        asked = await bank_harness.asked(OPERATION)
+        assert_amount(asked, 490_05)
+        for field in ("phone", "bank_id"):
+            sent, meant = kept(getattr(asked, field), field), getattr(bank_harness, field)
+            assert sent == meant, f"the provider must get the {field} of the request: {meant}, and got {sent}"
+
+    async def test_remittance_in_processing_is_not_called_done(self, bank_harness: BankHarness) -> None:
+        bank = remitter(bank_harness)
+        await bank_harness.hold_next_remittance()
+        states = [await bank.remit(to(bank_harness)), await bank.find_remittance(OPERATION)]
+        statuses = [each and each.status for each in states]
+        assert statuses == [RemittanceStatus.PROCESSING] * 2, "a remittance is PROCESSING until the person has it"
+        assert (await ended(bank_harness)).status is RemittanceStatus.DONE, _DONE
+
+    async def test_remittance_that_failed_is_called_failed(self, bank_harness: BankHarness) -> None:
+        bank = remitter(bank_harness)
+        await bank_harness.fail_next_remittance()
+        await bank.remit(to(bank_harness))
+        state = await ended(bank_harness)
+        assert state.status is RemittanceStatus.FAILED, "a remittance whose money did not go must be FAILED"
+        assert await bank_harness.remitted() == 0, "a remittance that failed must move no money"
 
     async def test_a_day_later_it_is_still_found(self, bank_harness: BankHarness) -> None:
         await remitter(bank_harness).remit(to(bank_harness))
         await bank_harness.pass_time(DAY)
-        assert (await ended(bank_harness)).status is RemittanceStatus.DONE
+        assert (await ended(bank_harness)).status is RemittanceStatus.DONE, _DONE
 
     async def test_as_long_as_it_says_a_repeat_moves_no_second_money(self, bank_harness: BankHarness) -> None:
         """Repeats are safe within `repeat_window`; without one, for ever."""
@@ -67,36 +96,36 @@ class TestRemittances:
         await bank.remit(to(bank_harness))
         await bank_harness.pass_time(last_repeat(bank))
         await bank.remit(to(bank_harness))
-        assert await bank_harness.remitted() == AMOUNT
+        assert await bank_harness.remitted() == AMOUNT, ONCE
 
     async def test_a_repeat_answers_with_the_present_state(self, bank_harness: BankHarness) -> None:
         bank = remitter(bank_harness)
         for _ in range(3):
             await bank.remit(to(bank_harness))
         done = await ended(bank_harness)
-        assert (await bank.remit(to(bank_harness))).status is done.status
+        assert (await bank.remit(to(bank_harness))).status is done.status, "a repeat must return the present state"
 
     async def test_a_repeat_moves_no_second_money(self, bank_harness: BankHarness) -> None:
         for _ in range(3):
             await remitter(bank_harness).remit(to(bank_harness))
         await bank_harness.finish_remittances()
         await remitter(bank_harness).remit(to(bank_harness))
-        assert await bank_harness.remitted() == AMOUNT
+        assert await bank_harness.remitted() == AMOUNT, ONCE
 
     async def test_forgotten_remittance_is_found_and_a_repeat_moves_no_money(self, bank_harness: BankHarness) -> None:
         """The operation id alone must be enough: a restored database has lost the notes written since the backup."""
         await remitter(bank_harness).remit(to(bank_harness))
         await bank_harness.forget()
-        assert (await ended(bank_harness)).status is RemittanceStatus.DONE
+        assert (await ended(bank_harness)).status is RemittanceStatus.DONE, _DONE
         await remitter(bank_harness).remit(to(bank_harness))
-        assert await bank_harness.remitted() == AMOUNT
+        assert await bank_harness.remitted() == AMOUNT, ONCE
 
     async def test_repeats_at_once_are_one_remittance(self, bank_harness: BankHarness) -> None:
         bank, request = remitter(bank_harness), to(bank_harness)
         answers = await asyncio.gather(*(bank.remit(request) for _ in range(5)))
-        assert {answer.status for answer in answers} <= {RemittanceStatus.PROCESSING, RemittanceStatus.DONE}
-        assert (await ended(bank_harness)).status is RemittanceStatus.DONE
-        assert await bank_harness.remitted() == AMOUNT
+        assert {answer.status for answer in answers} <= _UNDER_WAY, "a remittance that was taken is under way"
+        assert (await ended(bank_harness)).status is RemittanceStatus.DONE, _DONE
+        assert await bank_harness.remitted() == AMOUNT, ONCE
 
     @pytest.mark.parametrize("other", [{"amount_kopecks": AMOUNT + 1}, {"phone": "+79990000002"}], ids=str)
     async def test_a_repeat_for_something_else_is_refused(
@@ -105,9 +134,9 @@ class TestRemittances:
         """A different request under the same operation means that two payouts were mixed up."""
         bank = remitter(bank_harness)
         await bank.remit(to(bank_harness))
-        with pytest.raises(Refused) as refused:
+        rule = "a repeat with another amount or person must be refused"
+        with must_raise(rule, Refused, reason="operation"):
             await bank.remit(to(bank_harness, **other))
-        assert refused.value.reason == "operation"
 
     @pytest.mark.parametrize("kopecks", [0, -1])
     async def test_nothing_and_less_is_refused_and_leaves_nothing(
@@ -122,7 +151,8 @@ class TestRemittances:
         if most is None:
             pytest.skip("the bank has no bound")
         await self._refused(bank_harness, to(bank_harness, amount_kopecks=most + 1), "amount")
-        await remitter(bank_harness).remit(to(bank_harness, amount_kopecks=most))
+        with must_answer("a remittance of `capabilities.remittance_max_kopecks` must be taken"):
+            await remitter(bank_harness).remit(to(bank_harness, amount_kopecks=most))
 
     @pytest.mark.parametrize(
         "wrong", [{"phone": ""}, {"phone": "79990000001"}, {"bank_id": ""}, {"bank_id": "x"}], ids=str
@@ -134,10 +164,9 @@ class TestRemittances:
 
     async def _refused(self, harness: BankHarness, request: RemittanceRequest, reason: str) -> None:
         bank = remitter(harness)
-        with pytest.raises(Refused) as refused:
+        with must_raise(f"a remittance with a wrong {reason} must be refused", Refused, reason=reason):
             await bank.remit(request)
-        assert refused.value.reason == reason
-        assert await bank.find_remittance(OPERATION) is None, "it was refused and sent all the same"
+        assert await bank.find_remittance(OPERATION) is None, "a remittance that was refused must not be found"
 
 
 class TestFailures:
@@ -149,19 +178,20 @@ class TestFailures:
     ) -> None:
         bank, request = remitter(bank_harness), to(bank_harness)
         await bank_harness.lose_next_answer(done=done)
-        with pytest.raises(OutcomeUnknown):
+        with must_raise("a writing call whose answer is lost has an unknown outcome", OutcomeUnknown):
             await bank.remit(request)
-        assert (await bank.find_remittance(OPERATION) is not None) is done
+        is_found = await bank.find_remittance(OPERATION) is not None
+        assert is_found is done, "after a lost answer the operation id must show whether the money was sent"
         await bank.remit(request)
-        assert (await ended(bank_harness)).status is RemittanceStatus.DONE
-        assert await bank_harness.remitted() == AMOUNT
+        assert (await ended(bank_harness)).status is RemittanceStatus.DONE, _DONE
+        assert await bank_harness.remitted() == AMOUNT, ONCE
 
     async def test_a_bank_that_is_away_was_certainly_not_asked(self, bank_harness: BankHarness) -> None:
         bank, request = remitter(bank_harness), to(bank_harness)
         await bank_harness.be_away()
-        with pytest.raises(Unavailable):
+        with must_raise("without a connection no money was sent", Unavailable):
             await bank.remit(request)
-        with pytest.raises(Unavailable):
+        with must_raise("a search without a connection says nothing about the remittance", Unavailable):
             await bank.find_remittance(OPERATION)
 
 
@@ -171,12 +201,12 @@ class TestWhatItSays:
     async def test_it_is_no_invoice(self, bank_harness: BankHarness) -> None:
         bank = remitter(bank_harness)
         await bank.remit(to(bank_harness))
-        assert await bank.find_invoice(OPERATION) is None
+        assert await bank.find_invoice(OPERATION) is None, "a remittance must not be found as an invoice"
 
     async def test_no_phone_shows(self, bank_harness: BankHarness) -> None:
         """Neither the repr nor a fault contains a phone number."""
         bank = remitter(bank_harness)
-        with pytest.raises(Refused) as refused:
+        with must_raise("a remittance of nothing must be refused", Refused) as refused:
             await bank.remit(to(bank_harness, amount_kopecks=0))
         check_hidden((*bank_harness.secrets, bank_harness.phone.lstrip("+")), bank, refused.value)
 
@@ -184,7 +214,7 @@ class TestWhatItSays:
         bank = bank_harness.bank
         if bank.capabilities.remittances or not isinstance(bank, RemittanceBank):
             pytest.skip("the bank remits, or has no such methods")
-        with pytest.raises(NotSupported):
+        with must_raise("`remit` of a bank without `capabilities.remittances`", NotSupported):
             await bank.remit(to(bank_harness))
 
 
@@ -195,12 +225,12 @@ async def _remitting(harness: BankHarness) -> Work:
         return await bank.find_remittance(OPERATION) is not None
 
     async def once() -> None:
-        assert (await ended(harness)).status is RemittanceStatus.DONE
-        assert await harness.remitted() == AMOUNT
+        assert (await ended(harness)).status is RemittanceStatus.DONE, _DONE
+        assert await harness.remitted() == AMOUNT, ONCE
 
     def beside() -> Awaitable[RemittanceState]:
         other = harness.beside()
-        assert isinstance(other, RemittanceBank)
+        assert isinstance(other, RemittanceBank), "every adapter of this name must be a RemittanceBank"
         return other.remit(request)
 
     return Work(

@@ -25,7 +25,7 @@ from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.adapters.vault.memory import MemoryVault
 from cambist.core.domain.days import LONG_AGO
 from cambist.core.domain.tron import tron_address
-from cambist.frontends.conformance.bank_harness import BankHarness
+from cambist.frontends.conformance.bank_harness import Asked, BankHarness
 from cambist.frontends.conformance.harnesses import (
     ChainHarness,
     DepositsHarness,
@@ -52,7 +52,7 @@ from cambist.ports.kyc import Check, CheckRequest, CheckStatus, Verdict
 from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateEvent, MandateSimulation
 from cambist.ports.notes import ProviderNote
 from cambist.ports.payouts import SignedTransfer
-from cambist.ports.remittances import RemittanceRequest, RemittanceState
+from cambist.ports.remittances import RemittanceRequest, RemittanceState, RemittanceStatus
 from tests.contracts import bank_kit, payouts_kit
 from tests.fake_s3 import ACCESS, BUCKET, REGION, SECRET, FakeS3
 from tests.receivers import Receiver
@@ -76,6 +76,7 @@ class SimulatedHarness(BankHarness):
         script.create = script.cancel = script.refund = script.bind = script.charge = script.revoke = script.remit = (
             self._writes
         )
+        self._fails_remittances = False
         self._end: RefundStatus | None = None
         """Outcome of the refunds that are on hold until `finish_refunds`."""
 
@@ -86,8 +87,15 @@ class SimulatedHarness(BankHarness):
         """Its notes are the provider's own books."""
 
     async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:
-        paid = Simulation(status=InvoiceStatus.PAID, amount_kopecks=kopecks)
+        paid = Simulation(status=InvoiceStatus.PAID, amount_kopecks=kopecks, again=True)
         await self.simulated.simulate(operation, paid, reference=invoice.reference)
+
+    async def decline(self, operation: str, invoice: Invoice) -> None:
+        declined = Simulation(status=InvoiceStatus.FAILED)
+        await self.simulated.simulate(operation, declined, reference=invoice.reference)
+
+    async def lapse(self, operation: str, invoice: Invoice) -> None:
+        await self.pass_time(self.LIFETIME)
 
     async def lose_next_answer(self, *, done: bool) -> None:
         self._writes.append(Twist(ending=Ending.UNKNOWN_DONE if done else Ending.UNKNOWN_NOT_DONE))
@@ -101,10 +109,19 @@ class SimulatedHarness(BankHarness):
     async def pass_time(self, span: timedelta) -> None:
         await self.world.clock.advance(span.total_seconds())
 
-    async def asked(self, operation: str) -> int:
-        entry = await self.simulated._pages.read(operation)
+    async def asked(self, operation: str) -> Asked:
+        bank = self.simulated
+        remitted = await bank._remittances.read(operation)
+        if remitted is not None:
+            return Asked(amount_kopecks=remitted.amount_kopecks, order=operation, bank_id=remitted.bank_id)
+        refund = await bank._find_refund(operation)
+        if refund is not None:
+            return Asked(amount_kopecks=refund.amount_kopecks, order=operation)
+        entry = await bank._pages.read(operation)
         assert entry is not None
-        return entry.amount_kopecks
+        return Asked(
+            amount_kopecks=entry.amount_kopecks, order=operation, purpose=entry.purpose, expires_at=entry.expires_at
+        )
 
     async def hold_next_refund(self) -> None:
         self.simulated._refunds_hold = None
@@ -134,17 +151,29 @@ class SimulatedHarness(BankHarness):
     async def fail_next_charge(self) -> None:
         await self.simulated.simulate_next_charge(binding_id(), "insufficient_funds")
 
+    async def hold_next_charge(self) -> None:
+        """Every charge takes a second of the bank's clock."""
+
     async def finish_charges(self) -> None:
         await self.world.clock.advance(1)
 
+    async def hold_next_remittance(self) -> None:
+        """Every remittance takes a second of the bank's clock."""
+
+    async def fail_next_remittance(self) -> None:
+        self._fails_remittances = True
+
     async def finish_remittances(self) -> None:
+        if self._fails_remittances:
+            for operation, _ in await self.simulated._remittances.since(LONG_AGO):
+                await self.simulated.simulate_remittance(operation, RemittanceStatus.FAILED)
         await self.world.clock.advance(1)
 
     async def remitted(self) -> int:
         async with self.world.storage.unit() as unit:
             notes = await unit[ProviderNote].find()
         pages = [msgspec.json.decode(note.body, type=RemittancePage) for note in notes if b'"phone_end"' in note.body]
-        return sum(page.amount_kopecks for page in pages)
+        return sum(page.amount_kopecks for page in pages if page.status is not RemittanceStatus.FAILED)
 
     async def _tell(self, operation: str, event: MandateEvent) -> None:
         await self.simulated.simulate_mandate(operation, MandateSimulation(event=event))

@@ -180,7 +180,7 @@ BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...]], ...] = (
     ("create_invoice", fresh, bank.TestInvoices, "test_a_repeat_is_the_same_operation", ()),
     ("create_invoice", UNSURE, bank.TestInvoices, "test_a_lost_answer_is_an_unknown_outcome", (True,)),
     ("create_invoice", HASTY, bank.TestInvoices, "test_a_bank_that_is_away", ()),
-    ("create_invoice", a_hundredfold, bank.TestInvoices, "test_provider_is_asked_for_the_amount", (490_05,)),
+    ("create_invoice", a_hundredfold, bank.TestRequests, "test_provider_is_asked_for_the_amount", (490_05,)),
     ("find_refund", turned(status=RefundStatus.DONE), bank.TestRefunds, "test_refund_in_processing", ()),
     ("find_refund", turned(status=RefundStatus.DONE), bank.TestRefunds, "test_refund_that_failed", ()),
     ("refund", whole, bank.TestReceipts, "test_each_part_that_goes_back_has_its_own", ()),

@@ -11,6 +11,7 @@ import pytest
 
 import cambist
 from cambist.frontends.conformance import problem
+from cambist.frontends.conformance.bank import extremes
 from cambist.frontends.conformance.bank import faults as suite
 from cambist.ports import Fault, OutcomeUnknown, Unavailable
 from cambist.testing import ProviderFault
@@ -90,7 +91,7 @@ _TOGETHER = problem.TwoProcessRules.test_both_at_once_do_it_once
 _ABSENCE = _READS.test_a_read_that_fails_is_unavailable_and_no_absence
 _LIMITED = _READS.test_a_limit_on_reads_says_nothing_about_what_is_read
 _HIDDEN_READ = _READS.test_no_credential_shows_in_faults_and_logs_of_reads
-_EXACT = suite.TestExtremes.test_an_amount_is_told_to_the_kopeck
+_EXACT = extremes.TestExtremes.test_an_amount_is_told_to_the_kopeck
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ _EXACT = suite.TestExtremes.test_an_amount_is_told_to_the_kopeck
         (fresh, "refund", suite.TestCancelledRefunds, _CANCELLED, {"done": False}),
         (fresh, "refund", suite.TestTwoRefund, _TOGETHER, {}),
         (narrow, "invoice_state", None, _EXACT, {"kopecks": 2**31 + 1}),
-        (brittle, "close", None, suite.TestClosed.test_it_is_closed_twice_and_then_has_faults_alone, {}),
+        (brittle, "close", None, extremes.TestClosed.test_it_is_closed_twice_and_then_has_faults_alone, {}),
     ],
 )  # fmt: skip
 async def test_a_broken_rule_fails_its_test(

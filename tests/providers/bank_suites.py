@@ -8,7 +8,10 @@ from cambist.frontends.conformance import charges, mandates, remittances, report
 from cambist.frontends.conformance.bank import bank
 
 _SUITES: Mapping[str, tuple[ModuleType, str]] = {
-    "invoices": (bank, "TestInvoices TestRefunds TestNotifications TestExtremes TestClosed TestWhatItSays"),
+    "invoices": (
+        bank,
+        "TestWhatItSays TestRequests TestInvoices TestPayments TestRefunds TestExtremes TestClosed TestNotifications",
+    ),
     "invoices at faults": (bank, "TestFaults TestCancelledCalls TestTwoOfOneName"),
     "closing": (bank, "TestClosing"),
     "refunds at faults": (bank, "TestRefundsAtFaults TestCancelledRefunds TestTwoRefund"),

@@ -8,6 +8,7 @@ from ....ports.bank import (
 )
 from ....ports.faults import OutcomeUnknown, Refused
 from ..bank_harness import BankHarness
+from ..expectations import must_answer, must_raise
 from .kit import OPERATION
 
 
@@ -19,26 +20,29 @@ class TestClosing:
         """Return the bank. Skips if it cannot cancel invoices."""
         if not bank_harness.bank.capabilities.cancels_invoices:
             pytest.skip("the bank closes no invoices")
-        assert isinstance(bank_harness.bank, CancellingBank)
+        assert isinstance(bank_harness.bank, CancellingBank), "a bank with cancels_invoices must be a CancellingBank"
         return bank_harness.bank
 
     async def test_a_closed_invoice_is_open_no_more(self, bank_harness: BankHarness, closing: CancellingBank) -> None:
         invoice = await closing.create_invoice(bank_harness.request(OPERATION))
-        await closing.cancel_invoice(invoice.reference)
-        await closing.cancel_invoice(invoice.reference)
+        with must_answer("an open invoice can be closed, and closing it again changes nothing"):
+            await closing.cancel_invoice(invoice.reference)
+            await closing.cancel_invoice(invoice.reference)
         state = await closing.invoice_state(invoice.reference)
-        assert state.status in (InvoiceStatus.CANCELLED, InvoiceStatus.EXPIRED)
-        assert state.transfers == ()
+        over = (InvoiceStatus.CANCELLED, InvoiceStatus.EXPIRED)
+        assert state.status in over, f"an invoice that was closed must be over, and it is {state.status}"
+        assert state.transfers == (), "an invoice that nobody paid must have no transfer"
 
     async def test_paid_invoice_stays_paid(self, bank_harness: BankHarness, closing: CancellingBank) -> None:
         invoice = await closing.create_invoice(bank_harness.request(OPERATION))
         await bank_harness.pay(OPERATION, invoice, 100_00)
-        with pytest.raises(Refused):
+        with must_raise("an invoice that is paid cannot be closed", Refused):
             await closing.cancel_invoice(invoice.reference)
-        assert (await closing.invoice_state(invoice.reference)).status is InvoiceStatus.PAID
+        state = await closing.invoice_state(invoice.reference)
+        assert state.status is InvoiceStatus.PAID, "an invoice that was paid must stay PAID"
 
     async def test_unknown_invoice_is_refused(self, closing: CancellingBank) -> None:
-        with pytest.raises(Refused):
+        with must_raise("an invoice that does not exist cannot be closed", Refused):
             await closing.cancel_invoice("no-such-reference")
 
     @pytest.mark.parametrize("done", [True, False])
@@ -47,7 +51,7 @@ class TestClosing:
     ) -> None:
         invoice = await closing.create_invoice(bank_harness.request(OPERATION))
         await bank_harness.lose_next_answer(done=done)
-        with pytest.raises(OutcomeUnknown):
+        with must_raise("a writing call whose answer is lost has an unknown outcome", OutcomeUnknown):
             await closing.cancel_invoice(invoice.reference)
         is_open = (await closing.invoice_state(invoice.reference)).status is InvoiceStatus.OPEN
-        assert is_open is not done
+        assert is_open is not done, "after a lost answer the state must show whether the invoice was closed"

@@ -17,6 +17,7 @@ from ....ports.receipts import (
     Vat,
 )
 from ..bank_harness import BankHarness
+from ..expectations import must_answer, must_raise
 from ..harnesses import check_hidden
 from ..operation_ids import operation_id
 from ..receipts import EMAIL, PHONE, receipt
@@ -36,11 +37,12 @@ class TestReceipts:
     async def test_without_one_nothing_is_taken_where_it_is_required(self, bank_harness: BankHarness) -> None:
         need, bank = _need(bank_harness), bank_harness.unaided
         if need is ReceiptNeed.OPTIONAL:
-            assert (await bank.create_invoice(bank_harness.request(OPERATION))).reference
+            with must_answer("with ReceiptNeed.OPTIONAL a request without a receipt makes an invoice"):
+                await bank.create_invoice(bank_harness.request(OPERATION))
             return
-        with pytest.raises(Refused):
+        with must_raise("with ReceiptNeed.REQUIRED a request without a receipt must be refused", Refused):
             await bank.create_invoice(bank_harness.request(OPERATION))
-        assert await bank_harness.bank.find_invoice(OPERATION) is None
+        assert await bank_harness.bank.find_invoice(OPERATION) is None, "a refused invoice must not exist"
 
     async def test_every_word_has_a_code_there_or_is_refused(self, bank_harness: BankHarness) -> None:
         _need(bank_harness)
@@ -50,7 +52,7 @@ class TestReceipts:
         told += [receipt(100_00, mode=mode) for mode in PaymentMode]
         told += [msgspec.structs.replace(plain, tax_system=system) for system in TaxSystem]
         taken = [await self._takes(bank_harness, number, each) for number, each in enumerate(told)]
-        assert any(taken), "no receipt is taken"
+        assert any(taken), "a bank that writes receipts must take one of the words of each kind"
 
     async def _takes(self, harness: BankHarness, number: int, told: Receipt) -> bool:
         request = msgspec.structs.replace(harness.request(operation_id("pay", number)), receipt=told)
@@ -64,7 +66,8 @@ class TestReceipts:
         _need(bank_harness)
         told = msgspec.structs.replace(receipt(100_00), **contact)
         request = msgspec.structs.replace(bank_harness.request(OPERATION), receipt=told)
-        assert (await bank_harness.bank.create_invoice(request)).reference
+        with must_answer("a receipt with a phone or an e-mail alone makes an invoice"):
+            await bank_harness.bank.create_invoice(request)
 
     async def test_it_may_have_several_items_and_of_each_several(self, bank_harness: BankHarness) -> None:
         _need(bank_harness)
@@ -72,7 +75,8 @@ class TestReceipts:
         several = (item, msgspec.structs.replace(item, price_kopecks=1, quantity=3))
         told = msgspec.structs.replace(receipt(1), items=several)
         request = msgspec.structs.replace(bank_harness.request(OPERATION, 33_36), receipt=told)
-        assert (await bank_harness.bank.create_invoice(request)).reference
+        with must_answer("a receipt with several items, and items of several pieces, makes an invoice"):
+            await bank_harness.bank.create_invoice(request)
 
     async def test_each_part_that_goes_back_has_its_own(self, bank_harness: BankHarness) -> None:
         _need(bank_harness)
@@ -82,14 +86,14 @@ class TestReceipts:
         invoice = await bank.create_invoice(bank_harness.request(OPERATION))
         await bank_harness.pay(OPERATION, invoice, 100_00)
         for number, kopecks in enumerate((33_33, 66_67)):
-            await bank.refund(
-                RefundRequest(
-                    operation=operation_id("ref", number),
-                    reference=invoice.reference,
-                    amount_kopecks=kopecks,
-                    receipt=receipt(kopecks),
-                )
+            request = RefundRequest(
+                operation=operation_id("ref", number),
+                reference=invoice.reference,
+                amount_kopecks=kopecks,
+                receipt=receipt(kopecks),
             )
+            with must_answer("a part that goes back must be sent with the receipt of that part"):
+                await bank.refund(request)
             await bank_harness.finish_refunds()
 
     async def test_separate_receipt_is_written_once_however_often_it_is_sent(self, bank_harness: BankHarness) -> None:
@@ -101,13 +105,13 @@ class TestReceipts:
         await bank_harness.pay(OPERATION, invoice, 100_00)
         request = ReceiptRequest(operation=OPERATION, reference=invoice.reference, receipt=receipt(100_00))
         for _ in range(3):
-            assert (await bank.write_receipt(request)).status is not ReceiptStatus.FAILED
-        with pytest.raises(Refused) as refused:
+            state = await bank.write_receipt(request)
+            assert state.status is not ReceiptStatus.FAILED, "a repeat must return the state of the first receipt"
+        with must_raise("another receipt of the same operation must be refused", Refused, reason="operation"):
             await bank.write_receipt(msgspec.structs.replace(request, receipt=receipt(99_99)))
-        assert refused.value.reason == "operation"
 
     async def test_address_of_a_receipt_shows_nowhere(self, bank_harness: BankHarness) -> None:
         _need(bank_harness)
-        with pytest.raises(Fault) as raised:
+        with must_raise("an invoice of nothing must be refused", Fault) as raised:
             await bank_harness.bank.create_invoice(bank_harness.request(OPERATION, 0))
         check_hidden((EMAIL, PHONE), bank_harness.bank, raised.value)

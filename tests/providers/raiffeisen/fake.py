@@ -191,6 +191,7 @@ class Raiffeisen(FakeReceipts):
         if wished is not None and (wished["id"] in self.subscriptions or not wished["subscriptionPurpose"]):
             raise Rejected("ERROR.INVALID_REQUEST")
         qr = self._new_qr(order, amount, expires, "02")
+        qr["paymentDetails"] = body.get("paymentDetails")
         if wished is not None:
             self._new_subscription(wished["id"], qr)
         return shown_qr(qr) | ({} if wished is None else {"subscriptionId": wished["id"]})

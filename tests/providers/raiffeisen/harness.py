@@ -1,7 +1,7 @@
 """The adapter over the fake of Raiffeisenbank, and a hand on both."""
 
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 
 import cambist
 from cambist.adapters.bank.raiffeisen.adapter import RaiffeisenBank
@@ -10,8 +10,17 @@ from cambist.adapters.bank.raiffeisen.register import Register
 from cambist.adapters.bank.raiffeisen.wire import number_of
 from cambist.adapters.ids import SeededIds
 from cambist.adapters.storage.memory.memory import MemoryStorage
-from cambist.conformance import BankHarness
-from cambist.ports import Clock, FileStore, InboundNotification, Invoice, ProviderNote, ReceiptNeed, short_operation
+from cambist.conformance import Asked, BankHarness
+from cambist.ports import (
+    Clock,
+    FileStore,
+    InboundNotification,
+    Invoice,
+    ProviderNote,
+    ReceiptNeed,
+    short_operation,
+    tiny_operation,
+)
 from cambist.testing import ProviderFault, ProviderRequest
 from tests.providers.raiffeisen.fake import Raiffeisen
 from tests.providers.raiffeisen.fake_rules import ACCOUNT, MERCHANT, PAYOUT_SECRET, SECRET
@@ -57,6 +66,7 @@ class RaiffeisenHarness(BankHarness):
     secrets = (SECRET, PAYOUT_SECRET)
     bank_id = "bank100000000007"
     asks_to_revoke = False
+    pays_twice = pays_other_amounts = False
 
     def __init__(self, tools: cambist.Tools, books: Raiffeisen, register: Register = REGISTER) -> None:
         self.tools = tools
@@ -80,7 +90,7 @@ class RaiffeisenHarness(BankHarness):
         return request.method == "DELETE" and before[-1:] == [(request.method, request.path)]
 
     async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:
-        qr = self.books.qrs[invoice.reference.split("/")[2]]
+        qr = self._qr(invoice)
         assert qr["amount"] * 100 == kopecks, "a dynamic QR is paid with what it says"
         self.books.pay(qr["qrId"])
 
@@ -99,10 +109,46 @@ class RaiffeisenHarness(BankHarness):
     async def pass_time(self, span: timedelta) -> None:
         """Advance the clock; the bank forgets no numbers."""
 
-    async def asked(self, operation: str) -> int:
-        [qr] = [each for each in self.books.qrs.values() if each["order"] == number_of(operation)]
-        kopecks: int = round(qr["amount"] * 100)
-        return kopecks
+    async def asked(self, operation: str) -> Asked:
+        books, number = self.books, number_of(operation)
+        if number in books.refunds:
+            return Asked(amount_kopecks=round(books.refunds[number]["amount"] * 100), order=number)
+        payout = books.payouts.get(tiny_operation(operation))
+        if payout is not None:
+            person = payout["payoutParams"]
+            return Asked(
+                amount_kopecks=round(payout["amount"] * 100),
+                order=payout["id"],
+                phone=f"+{person['phone']}",
+                bank_id=self.bank_id if person["bankAlias"] == "RAIFFEISEN" else person["bankAlias"],
+            )
+        subscribed = books.subscriptions.get(short_operation(operation))
+        if subscribed is not None:
+            number = books.qrs[subscribed["qr"]["id"]]["order"]
+        [qr] = [each for each in books.qrs.values() if each["order"] == number]
+        return Asked(
+            amount_kopecks=round(qr["amount"] * 100),
+            order=number,
+            purpose=books.charges.get(number, qr)["paymentDetails"],
+            expires_at=qr["expires"],
+        )
+
+    async def decline(self, operation: str, invoice: Invoice) -> None:
+        """Until the deadline the payer may try again."""
+        self.books.decline(self._qr(invoice)["qrId"])
+        await self.lapse(operation, invoice)
+
+    async def lapse(self, operation: str, invoice: Invoice) -> None:
+        self._qr(invoice)["status"] = "EXPIRED"
+
+    async def say_unknown_status(self, operation: str) -> None:
+        number = number_of(operation)
+        refund = self.books.refunds.get(number)
+        if refund is not None:
+            refund["refundStatus"] = "UNDER_REVIEW"
+        for qr in self.books.qrs.values():
+            if qr["order"] == number:
+                qr["payment"] = "UNDER_REVIEW"
 
     async def hold_next_refund(self) -> None:
         self.books.is_swift = False
@@ -116,11 +162,23 @@ class RaiffeisenHarness(BankHarness):
     async def confirm(self, operation: str) -> None:
         self.books.subscribe(short_operation(operation))
 
+    async def hold_next_charge(self) -> None:
+        self.books.is_swift = False
+
     async def finish_charges(self) -> None:
         self.books.finish()
 
+    async def hold_next_remittance(self) -> None:
+        self.books.is_swift = False
+
+    async def fail_next_remittance(self) -> None:
+        self.books.next_payout = "BANK_DECLINED"
+
     async def finish_remittances(self) -> None:
         self.books.finish()
+
+    def _qr(self, invoice: Invoice) -> dict[str, Any]:
+        return self.books.qrs[invoice.reference.split("/")[2]]
 
     async def remitted(self) -> int:
         ended = [each for each in self.books.payouts.values() if each["end"]["value"] != "DECLINED"]

@@ -12,7 +12,7 @@ from cambist.adapters.bank.tbank.terminals import Terminal
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.ids import SeededIds
 from cambist.adapters.storage.memory.memory import MemoryStorage
-from cambist.conformance import BankHarness
+from cambist.conformance import Asked, BankHarness
 from cambist.ports import InboundNotification, Invoice, ProviderNote
 from cambist.ports.receipts import ReceiptNeed
 from cambist.ports.storage import Storage
@@ -29,6 +29,7 @@ class TBankHarness(BankHarness):
 
     secrets = (PASSWORD,)
     asks_to_revoke = False
+    pays_twice = False
 
     def __init__(self, clock: VirtualClock, fake: TBankFake) -> None:
         self.receipts = ReceiptNeed.REQUIRED if fake.wants_receipts else ReceiptNeed.NONE
@@ -80,8 +81,31 @@ class TBankHarness(BankHarness):
         body = notification.body.replace(order_id(operation).encode(), order_id(other).encode())
         return told(body)
 
-    async def asked(self, operation: str) -> int:
-        return self.payment(operation).amount
+    async def asked(self, operation: str) -> Asked:
+        """A refund has no order of its own: the bank only knows the sum of each."""
+        if not self._has_order(operation):
+            return await super().asked(operation)
+        payment = self.payment(operation)
+        return Asked(
+            amount_kopecks=payment.amount,
+            order=payment.order_id,
+            purpose=payment.description,
+            expires_at=payment.due,
+        )
+
+    async def decline(self, operation: str, invoice: Invoice) -> None:
+        """Until the deadline the payer may try again."""
+        self.books.reject(self.payment(operation))
+        await self.lapse(operation, invoice)
+
+    async def lapse(self, operation: str, invoice: Invoice) -> None:
+        due = self.payment(operation).due
+        await self.pass_time(due - self.clock.now() + timedelta(seconds=1))
+
+    async def say_unknown_status(self, operation: str) -> None:
+        if not self._has_order(operation):
+            await super().say_unknown_status(operation)
+        self.payment(operation).status = "UNDER_REVIEW"
 
     async def hold_next_refund(self) -> None:
         self.books.refunds_later = True
@@ -112,12 +136,18 @@ class TBankHarness(BankHarness):
     async def restore_mandate(self, operation: str) -> None:
         self.books.accounts[await self.key(operation)].status = "ACTIVE"
 
+    async def hold_next_charge(self) -> None:
+        """Every charge waits for `finish_charges` here."""
+
     async def finish_charges(self) -> None:
         for payment in self.books.payments.values():
             self.books.finish_charge(payment)
 
     async def fail_next_charge(self) -> None:
         self.books.fails_charges.append("5060")
+
+    def _has_order(self, operation: str) -> bool:
+        return bool(self.books.of_order(TERMINAL, order_id(operation)))
 
     def _bound(self, operation: str) -> Payment | None:
         found = self.books.of_order(TERMINAL, order_id(operation))

@@ -8,12 +8,12 @@ from cambist.adapters.bank.yookassa.adapter import YooKassaBank
 from cambist.adapters.bank.yookassa.core import NAME
 from cambist.adapters.bank.yookassa.shops import Shop, Shops
 from cambist.adapters.clock import VirtualClock
-from cambist.conformance import BankHarness
+from cambist.conformance import Asked, BankHarness
 from cambist.frontends.conformance.operation_ids import binding_id
 from cambist.ports import InboundNotification, Invoice, ProviderNote
 from cambist.ports.tools import Tools
 
-from .books import Thing
+from .books import LIFETIME, Thing
 from .fake import GATEWAY, KEY, PAYOUT_KEY, SHOP, YooKassaFake
 
 
@@ -30,6 +30,7 @@ class YooKassaHarness(BankHarness):
     bank_id = "bank100000000111"
     signs_notifications = False
     asks_to_revoke = False
+    pays_twice = pays_other_amounts = False
 
     def __init__(self, tools: Tools, clock: VirtualClock, fake: YooKassaFake, **more: object) -> None:
         """Build the harness. `more` holds further arguments of the adapter."""
@@ -68,8 +69,26 @@ class YooKassaHarness(BankHarness):
         assert isinstance(self.clock, VirtualClock)
         await self.clock.advance(span.total_seconds())
 
-    async def asked(self, operation: str) -> int:
-        return round(Decimal(self.fake.books.of_operation(operation)["amount"]["value"]) * 100)
+    async def asked(self, operation: str) -> Asked:
+        thing = self.fake.books.of_operation(operation)
+        person = thing.get("payout_destination", {})
+        return Asked(
+            amount_kopecks=round(Decimal(thing["amount"]["value"]) * 100),
+            order=thing["metadata"]["operation"],
+            purpose=thing.get("description"),
+            return_url=thing.get("confirmation", {}).get("return_url"),
+            phone=f"+{person.get('phone')}",
+            bank_id=f"bank{person.get('bank_id')}",
+        )
+
+    async def decline(self, operation: str, invoice: Invoice) -> None:
+        self.fake.books.cancel(invoice.reference, "payment_method_limit_exceeded")
+
+    async def lapse(self, operation: str, invoice: Invoice) -> None:
+        await self._advance(LIFETIME)
+
+    async def say_unknown_status(self, operation: str) -> None:
+        self.fake.books.of_operation(operation)["status"] = "under_review"
 
     async def hold_next_refund(self) -> None:
         """Every refund waits for `finish_refunds` here."""
@@ -100,10 +119,19 @@ class YooKassaHarness(BankHarness):
     async def fail_next_charge(self) -> None:
         self.fake.books.declines.append("insufficient_funds")
 
+    async def hold_next_charge(self) -> None:
+        self.fake.books.charges_wait = True
+
     async def finish_charges(self) -> None:
         for payment in self.fake.books.of_kind("payment"):
             if payment["status"] == "pending" and "confirmation" not in payment:
                 self.fake.books.pay(payment["id"])
+
+    async def hold_next_remittance(self) -> None:
+        """Every payout waits for `finish_remittances` here."""
+
+    async def fail_next_remittance(self) -> None:
+        self.fake.books.payouts_fail = 1
 
     async def finish_remittances(self) -> None:
         for payout in self.fake.books.of_kind("payout"):
