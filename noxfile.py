@@ -290,6 +290,12 @@ def generated_clients(session: nox.Session) -> None:
 
 
 @dev_session
+def examples(session: nox.Session) -> None:
+    """Run the commands at the top of each example folder, each in a new environment: some minutes."""
+    session.run("python", "-m", "tests.example_headers", *session.posargs)
+
+
+@dev_session
 def collections(session: nox.Session) -> None:
     """Run the collections of the API by the programs of Postman and Bruno: three minutes. Needs Node and npm."""
     folder = session.create_tmp()

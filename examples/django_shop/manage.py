@@ -1,4 +1,4 @@
-"""A shop in Django that sells one thing (docs/django.md).
+"""A shop in Django that sells one thing (docs/django.md). In this folder:
 
 pip install 'cambist[django,testing]'
 python manage.py test

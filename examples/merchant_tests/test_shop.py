@@ -1,7 +1,8 @@
 """The shop's own tests with cambist's pytest plugin. Nothing has to be started, and the tests do not wait.
+In this folder:
 
 pip install 'cambist[testing]'
-pytest examples/merchant_tests
+pytest
 """
 
 from decimal import Decimal

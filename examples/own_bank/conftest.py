@@ -1,8 +1,7 @@
-"""Harness for the shipped contract tests: the adapter, and control of its provider.
+"""Harness for the shipped contract tests: the adapter, and control of its provider. In this folder:
 
-In your project, beside pyproject.toml (own_package shows a complete one):
-
-    pytest -o asyncio_mode=auto --pyargs cambist.conformance.bank
+pip install 'cambist[testing]' pytest pytest-asyncio
+pytest --pyargs cambist.conformance.bank
 """
 
 from collections.abc import AsyncIterator

@@ -1,5 +1,6 @@
-"""Harnesses for the shipped contract tests: each adapter, and control of its fake provider.
+"""Harnesses for the shipped contract tests: each adapter, and control of its fake provider. In this folder:
 
+pip install 'cambist[testing]' -e '.[dev]'
 pytest --pyargs cambist.conformance.rates cambist.conformance.kyc \
     cambist.conformance.chain cambist.conformance.storage
 """
