@@ -1,6 +1,6 @@
 """Harness for the shipped contract tests: the adapter, and control of its provider. In this folder:
 
-pip install 'cambist[testing]' pytest pytest-asyncio
+pip install 'cambist[testing]' pytest-asyncio
 pytest --pyargs cambist.conformance.bank
 """
 
