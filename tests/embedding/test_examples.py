@@ -13,7 +13,7 @@ from cambist.frontends.conformance.bank import bank as of_banks
 from cambist.frontends.conformance.bank_harness import BankHarness
 from cambist.frontends.conformance.harnesses import NotifierHarness
 from cambist.frontends.testing import Sandbox, open_stage
-from examples import embed_script, mount_litestar, mount_starlette, own_notifier, reconcile, shop
+from examples import embed_script, mount_litestar, mount_starlette, own_notifier, reconcile
 from examples.own_bank.conftest import bank_harness
 
 __all__ = ["BankHarness", "bank_harness"]
@@ -98,26 +98,6 @@ async def test_the_api_and_the_window_answer_inside_another_application(example:
             unknown = await http.get("/pay/api/v1/nothing", headers=headers)
             assert unknown.json()["error"]["code"] == "NOT_FOUND"
             assert (await http.get("/api/v1/payments", headers=headers)).status_code == 404, "it is mounted elsewhere"
-
-
-def test_shop_sells_and_receives_the_payment_event(sandbox: Sandbox) -> None:
-    sells = shop.Shop(sandbox.async_client, sandbox.webhook_secret)
-    app = sells.app()
-    sandbox.deliver_to_app(app)
-
-    async def buy() -> list[str]:
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="https://shop.example") as http:
-            answers = [await http.post("/buy/tea/order-1") for _ in range(2)]
-            assert (await http.post("/webhooks", content=b"{}")).status_code == 400
-        return [answer.headers["location"] for answer in answers]
-
-    first, second = asyncio.run(buy())
-    assert first == second
-    [payment] = sandbox.client.payments.iterate()
-    assert sells.orders == {"order-1": "unpaid"}
-    sandbox.pay(payment.id)
-    assert sells.orders == {"order-1": "paid"}
 
 
 def test_the_reconciliation_finds_what_differs(sandbox: Sandbox) -> None:
