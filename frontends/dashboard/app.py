@@ -52,7 +52,7 @@ from .pages.sign_in import SIGN_IN
 from .pages.stream import STREAM
 from .pages.trade import TRADE
 from .rows import Page, Redirect, Row
-from .rules import in_russian
+from .rules import faults_of, sentence_of
 from .texts import LANGUAGES
 from .web import Ask, Site, html, read_form, see_other
 
@@ -116,16 +116,6 @@ def _handler(pages: "_Pages", path: str, rows: Sequence[Row]) -> Any:
         return await pages.answer(request, known[method])
 
     return answer
-
-
-def _sentence_of(ask: Ask, refusal: Refusal) -> str:
-    """Return what was wrong, in the person's language."""
-    if ask.language == "en":
-        return refusal.message
-    if refusal.code == "VALIDATION_ERROR":
-        return in_russian(refusal) or f"{ask.t.of('error', refusal.code)} ({refusal.message})"
-    general = ask.t.of("error", refusal.code)
-    return refusal.message if general == refusal.code.replace("_", " ") else general
 
 
 def _filled(ask: Ask, pattern: str) -> str:
@@ -215,8 +205,8 @@ class _Pages:
             who = ", ".join(ask.t.of("role", role) for role in holders(right, ask.mode))
             blocks: list[Block] = [Note(f"{ask.t.of('error', refusal.code)} {ask.t('error.who', roles=who)}", "bad")]
             return await self._page(ask, Page(ask.t("error.403"), blocks, status=403))
-        told = _sentence_of(ask, refusal)
-        again = await self._filled_in(ask, row, told, refusal.status) if refusal.status in _CORRECTABLE else None
+        told = sentence_of(ask.t, refusal)
+        again = await self._filled_in(ask, row, told, refusal) if refusal.status in _CORRECTABLE else None
         if again is not None:
             return await self._page(ask, again)
         link = Link(
@@ -232,7 +222,7 @@ class _Pages:
             response.headers["Retry-After"] = str(refusal.retry_after)
         return response
 
-    async def _filled_in(self, ask: Ask, row: Row, told: str, status: int) -> Page | None:
+    async def _filled_in(self, ask: Ask, row: Row, told: str, refusal: Refusal) -> Page | None:
         """Return the page of a refused form, with the error and what the person typed. None: the form has no page of
         its own, or its page cannot be shown now."""
         source = _READABLE.get(row.retry) if row.method == "POST" else None
@@ -250,8 +240,9 @@ class _Pages:
         if not isinstance(page, Page):
             return None
         action = ask.to(_filled(ask, row.path))
-        blocks = [filled_in(each, ask.form) if is_form(each, action) else each for each in page.blocks]
-        return msgspec.structs.replace(page, blocks=[Note(told, "bad"), *blocks], status=status)
+        faults = faults_of(ask.t, refusal)
+        blocks = [filled_in(each, ask.form, faults) if is_form(each, action) else each for each in page.blocks]
+        return msgspec.structs.replace(page, blocks=[Note(told, "bad"), *blocks], status=refusal.status)
 
     async def _bare(self, ask: Ask, page: Page) -> Response[str]:
         """Render a page without reading from the storage."""

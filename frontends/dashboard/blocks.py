@@ -44,9 +44,10 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Code(msgspec.Struct, frozen=True):
-    """Id, address or body to be copied."""
+    """Id, address or body to be copied. `button`: name of the button that copies it, and its name afterwards."""
 
     text: str
+    button: tuple[str, str] | None = None
     kind: str = "code"
 
 
@@ -108,6 +109,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     autocomplete: str = "off"
     chosen: Sequence[str] = ()
     fault: str = ""
+    """What is wrong with the value; shown beside the field."""
     pattern: str = ""
     inputmode: str = ""
     maxlength: int = 0
@@ -248,8 +250,9 @@ def is_form(block: Block, action: str) -> TypeGuard[Form]:
     return isinstance(block, Form) and block.method == "post" and block.action == action
 
 
-def filled_in(form: Form, given: Mapping[str, Sequence[str]]) -> Form:
-    """Return a form filled with the submitted values. Secrets must be typed again, and hidden fields do not change."""
+def filled_in(form: Form, given: Mapping[str, Sequence[str]], faults: Mapping[str, str]) -> Form:
+    """Return a form filled with the submitted values, and their faults. Secrets must be typed again, and hidden fields
+    do not change."""
     fields = []
     for field in form.fields:
         values = given.get(field.name, ())
@@ -257,7 +260,7 @@ def filled_in(form: Form, given: Mapping[str, Sequence[str]]) -> Form:
             field = msgspec.structs.replace(field, chosen=tuple(values))
         elif field.type not in ("hidden", "password"):
             field = msgspec.structs.replace(field, value=values[0] if values else "")
-        fields.append(field)
+        fields.append(msgspec.structs.replace(field, fault=faults.get(field.name, "")))
     return msgspec.structs.replace(form, fields=fields)
 
 

@@ -9,12 +9,20 @@ from markupsafe import Markup
 
 from .blocks import Badge, Code, Link, Moment, Money, Pre, Table, Value
 
+
+def _copying(code: Code) -> str:
+    if code.button is None:
+        return ""
+    before, after = map(escape, code.button)
+    return f' data-copy="{before}" data-copied="{after}"'
+
+
 _DRAWN: Mapping[type, Callable[[Any], str]] = {
     Link: lambda link: f'<a href="{escape(link.href)}">{escape(link.text)}</a>',
     Badge: lambda badge: f'<span class="badge badge--{badge.tone}">{escape(badge.text)}</span>',
     Money: lambda money: f'<data class="money" value="{escape(money.plain)}">{escape(money.text)}</data>',
     Moment: lambda moment: f'<time datetime="{moment.iso}">{moment.text}</time>',
-    Code: lambda code: f'<code class="code">{escape(code.text)}</code>',
+    Code: lambda code: f'<code class="code"{_copying(code)}>{escape(code.text)}</code>',
     Pre: lambda pre: f'<pre class="pre" tabindex="0">{escape(pre.text)}</pre>',
 }
 

@@ -1,9 +1,11 @@
 """Parts that list pages share: cursor, counts, and filters by shop and date."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
+
+import msgspec
 
 from ...core.usecases.accounts.shops import list_shops
 from ...core.usecases.common.keyset import SCANNED, Count, Cursor, KeysetPage, read_cursor, write_cursor
@@ -100,17 +102,48 @@ def shop_filter(ask: Ask, names: Mapping[str, str]) -> tuple[str | None, list[Fi
 
 
 def date_fields(ask: Ask) -> list[Field]:
-    """Return the date fields of a filter, in Moscow days."""
+    """Return the date fields of a filter, in Moscow days, with what is wrong with them."""
+    given = {name: ask.query.get(name, "") for name in ("from", "to")}
+    days = {name: _day(text) for name, text in given.items()}
+    faults = {
+        name: ask.t("filter.date", value=text[:40]) for name, text in given.items() if text and days[name] is None
+    }
+    first, last = days["from"], days["to"]
+    if first is not None and last is not None and last < first:
+        faults["to"] = ask.t("filter.order")
     return [
-        Field(name="from", label=ask.t("from"), type="date", value=ask.query.get("from", "")),
-        Field(name="to", label=ask.t("to"), type="date", value=ask.query.get("to", "")),
+        Field(
+            name=name,
+            label=ask.t(name),
+            type="date",
+            # Browsers complain about the value of a date field that is none.
+            value="" if days[name] is None else text,
+            fault=faults.get(name, ""),
+        )
+        for name, text in given.items()
     ]
+
+
+def choice(ask: Ask, name: str, values: Iterable[str]) -> str | None:
+    """Return a filter's value if it is one of the values; None for all."""
+    given = ask.query.get(name, "").lower()
+    return given if given in [*values] else None
+
+
+def choice_field(ask: Ask, name: str, label: str, options: Sequence[tuple[str, str]]) -> Field:
+    """Return a filter's field. `options`: values and their texts; the field offers all of them, too."""
+    given = ask.query.get(name, "")
+    chosen = choice(ask, name, [value for value, _ in options])
+    fault = ask.t("filter.unknown", value=given[:40]) if given and chosen is None else ""
+    offered = [("", ask.t("all")), *options]
+    return Field(name=name, label=label, type="select", value=chosen or "", options=offered, fault=fault)
 
 
 def period_field(ask: Ask) -> Field:
     """Return the field for a relative period, such as the last seven days."""
-    options = [("", ask.t("all")), *((each.value, ask.t.of("period", each)) for each in Period)]
-    return Field(name="period", label=ask.t("period"), type="select", value=_period(ask) or "", options=options)
+    options = [(each.value, ask.t.of("period", each)) for each in Period]
+    field = choice_field(ask, "period", ask.t("period"), options)
+    return field if _period(ask) or field.fault else msgspec.structs.replace(field, value="")
 
 
 def _period(ask: Ask) -> Period | None:

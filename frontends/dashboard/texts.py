@@ -60,6 +60,17 @@ add(
         "save": ("Save", "Сохранить"),
         "cancel": ("Cancel", "Отменить"),
         "back": ("Back", "Назад"),
+        "copy": ("Copy", "Скопировать"),
+        "copied": ("Copied", "Скопировано"),
+        "filter.unknown": (
+            "There is no “{value}” here: all are shown.",
+            "Нет такого значения: «{value}». Показаны все.",
+        ),
+        "filter.date": ("“{value}” is not a date: all days are shown.", "«{value}» не дата. Показаны все дни."),
+        "filter.order": (
+            "It is before the first day: nothing can match.",
+            "Это раньше первого дня: ничего не найдётся.",
+        ),
         "details": ("Show as a table", "Показать таблицей"),
         "done": ("Done.", "Готово."),
         "date": ("Date", "Дата"),

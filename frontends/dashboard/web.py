@@ -171,6 +171,10 @@ class Ask:
     def usdt(self, amount: Usdt | None) -> blocks.Money | None:
         return blocks.usdt(amount, self.language)
 
+    def copied(self, text: str) -> blocks.Code:
+        """Return a text with a button that copies it."""
+        return blocks.Code(text, (self.t("copy"), self.t("copied")))
+
     def number(self, value: int) -> str:
         return blocks.grouped(str(value), self.language)
 

@@ -147,7 +147,7 @@ async def test_fourth_export_at_once_is_refused_with_advice(app: TestApp) -> Non
         await ordered(owner)
     await ordered(owner)
     assert owner.answer.status_code == 409
-    owner.sees("3 exports of the account are being written: wait for one of them")
+    owner.sees("3 exports of the account are being written: wait until one is ready")
 
 
 async def test_double_click_orders_one_export(app: TestApp) -> None:

@@ -91,7 +91,7 @@ async def test_damaged_cursor_of_any_list_leads_to_its_top(app: TestApp) -> None
         for cursor in DAMAGED:
             await owner.open(f"{path}{'&' if '?' in path else '?'}cursor={cursor or '%20'}")
             assert owner.answer.status_code == 400, (path, cursor)
-            owner.sees("start at the top of the list")
+            owner.sees("Start at the top of the list")
             assert urlsplit(link(owner, "To the top of the list")).path == urlsplit(path).path
         for cursor in ("0.", "-0.~", "99999999999999999.~", "-1764300000000000.ref_1"):
             await owner.open(f"{path}{'&' if '?' in path else '?'}cursor={cursor}")
@@ -267,7 +267,7 @@ async def test_damaged_cursor_of_settlements_leads_to_the_top(app: TestApp) -> N
     for name in ("cursor", "settled"):
         await owner.open(f"/payouts?{name}=2")
         assert owner.answer.status_code == 400
-        owner.sees("start at the top of the list")
+        owner.sees("Start at the top of the list")
         await owner.open(link(owner, "To the top of the list"))
         assert owner.answer.status_code == 200
 
@@ -304,7 +304,7 @@ async def test_damaged_cursor_of_the_balance_leads_to_the_top(app: TestApp) -> N
     for cursor in (*DAMAGED, "0.", "-0.~", "1.1.1", "1." + "9" * 40):
         await owner.open(f"/balance?cursor={cursor or '%20'}")
         assert owner.answer.status_code == 400, cursor
-        owner.sees("start at the top of the list")
+        owner.sees("Start at the top of the list")
     for cursor in ("1.0", "-1.0", "1.99999999999999999", "-1.99999999999999999", "1.1", "-1.1"):
         await owner.open(f"/balance?cursor={cursor}")
         assert owner.answer.status_code == 200, cursor

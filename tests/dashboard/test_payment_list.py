@@ -110,7 +110,7 @@ async def test_payment_id_leads_to_its_page(app: TestApp) -> None:
         assert support.path == f"/payments/{payment}"
     await support.open("/payments?q=pay_00000000-0000-0000-0000-000000000000")
     assert support.answer.status_code == 404
-    support.sees("No payment of this id")
+    support.sees("There is no such payment")
 
 
 async def test_person_chooses_what_the_text_means(app: TestApp) -> None:
@@ -214,7 +214,7 @@ async def test_damaged_cursor_gets_a_page_that_leads_to_the_top(app: TestApp, la
     for cursor in DAMAGED:
         await support.open(f"/payments?status=paid&lang={language}&cursor={cursor or '%20'}")
         assert support.answer.status_code == 400, cursor
-        text = "start at the top of the list" if language == "en" else "Начните с начала списка"
+        text = "Start at the top of the list" if language == "en" else "Начните с начала списка"
         support.sees(text)
         assert "<script>" not in support.answer.text
         await support.open(link(support, "To the top of the list" if language == "en" else "К началу списка"))
@@ -297,7 +297,7 @@ async def test_view_is_saved_opened_renamed_and_deleted(app: TestApp) -> None:
     path = support.path
     await support.send(path, name="")
     assert support.answer.status_code == 400
-    support.sees("A view's name has 1 to 60 printable characters")
+    support.sees("Name: 1 to 60 characters")
     await support.send(path, name="<b>Week</b>")
     support.sees("Saved.", "<b>Week</b>")
     await support.open(path)

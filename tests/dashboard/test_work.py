@@ -132,7 +132,7 @@ async def test_developer_sets_the_webhook_address_and_sends_an_event_again(app: 
     await developer.send("/developers/webhooks/own", url="https://user:word@new.example/hooks", types=[])
     developer.sees("Saved.", "https://new.example/hooks", "Authorization")
     await developer.send("/developers/webhooks/test")
-    developer.sees("responded 200")
+    developer.sees("HTTP 200")
     await developer.open(f"/developers/events?q={payment}")
     link = next(each for each in developer.page.links if each.startswith("/developers/events/evt_"))
     await developer.open(link)
@@ -218,7 +218,7 @@ async def test_audit_log_names_the_person(app: TestApp) -> None:
     await owner.open("/shops")
     await owner.send("/shops", name="Audited")
     await owner.open("/audit")
-    owner.sees("owner@shop.example", "name=Audited")
+    owner.sees("owner@shop.example", "name: Audited")
 
 
 async def test_operators_actions_name_no_operator_to_the_merchant(app: TestApp) -> None:

@@ -15,6 +15,7 @@ from ...domain.accounts.key_terms import KeyTerms
 from ...domain.errors import Refusal
 from ...domain.operators.audit import OperatorAction
 from ...domain.operators.pending_actions import PendingAction
+from ...domain.payments.payments import Payment
 from ...domain.people.people import (
     SEEN_EVERY,
     SESSIONS_MOST,
@@ -120,7 +121,7 @@ async def start_session(
     stepped_up: bool = True,
 ) -> NewSession:
     """Start a session in an account of the person: the named one, else the one of the last visit. Without `mode`, in
-    live mode if the person may enter it.
+    live mode if the person may enter it, unless only test mode has payments.
 
     Raises: Refusal NO_ACCOUNT when the person belongs to no account, or not to the named one.
     """
@@ -134,7 +135,7 @@ async def start_session(
         if user is None or user.disabled_at is not None or not found:
             raise Refusal("NO_ACCOUNT", "You belong to no account here: ask an owner of the account for an invitation")
         chosen = max(found, key=lambda each: (each.seen_at or each.created_at, each.id))
-        wanted = mode if mode is not None else Mode.LIVE if chosen.live else Mode.TEST
+        wanted = mode or await _busy_mode(unit, chosen.account_id)
         if wanted is Mode.LIVE and not chosen.live:
             wanted = Mode.TEST
         older = await unit[Session].find(user_id=user_id, order="created_at", limit=10 * SESSIONS_MOST)
@@ -158,6 +159,22 @@ async def start_session(
         )
 
     return NewSession(token=token, session=await retrying(ports.storage, work))
+
+
+async def _busy_mode(unit: Unit, account_id: str) -> Mode:
+    """Return the mode that has payments; live mode if both have some, or neither."""
+    is_live = await _has_payments(unit, account_id, Mode.LIVE) or not await _has_payments(unit, account_id, Mode.TEST)
+    return Mode.LIVE if is_live else Mode.TEST
+
+
+async def modes_with_payments(ports: Ports, account_id: str) -> frozenset[Mode]:
+    """Return the modes in which the account has payments."""
+    async with ports.storage.unit() as unit:
+        return frozenset([mode for mode in Mode if await _has_payments(unit, account_id, mode)])
+
+
+async def _has_payments(unit: Unit, account_id: str, mode: Mode) -> bool:
+    return bool(await unit[Payment].find(account_id=account_id, mode=mode, order="-created_at", limit=1))
 
 
 async def find_actor(ports: Ports, token: str, *, is_active: bool = True) -> Actor | None:

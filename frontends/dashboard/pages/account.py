@@ -6,6 +6,7 @@ from ....core.usecases.accounts.shops import list_shops
 from ....core.usecases.actions.audit import list_account_audit
 from ....core.usecases.people.members import list_members
 from ....core.usecases.people.own_account import change_settings, change_shop, open_shop, switch_shop
+from ..audit_texts import described
 from ..blocks import Actions, Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Table, Value
 from ..rows import Page, Redirect, get, post
 from ..texts import add
@@ -254,8 +255,8 @@ async def audit(ask: Ask) -> Page:
                 _who(ask, each.operator, names),
                 ask.t.of("action", each.action),
                 None if each.object_id is None else Code(names.get(each.object_id, each.object_id)),
-                each.before or None,
-                each.after or None,
+                described(ask, each.before),
+                described(ask, each.after),
             ]
             for each in found
         ],

@@ -14,6 +14,7 @@ from ....core.usecases.people.requests import (
     reject_request,
 )
 from ....core.usecases.people.second_person import arguments_of
+from ..audit_texts import word_of
 from ..blocks import Block, Code, Column, Facts, Form, Link, Note, Table
 from ..rows import Page, Redirect, get, post
 from ..texts import add
@@ -114,7 +115,14 @@ async def approval(ask: Ask) -> Page:
     lines = Table(
         caption=ask.t("approval.what"),
         columns=[Column(ask.t("approval.field")), Column(ask.t("approval.before")), Column(ask.t("approval.after"))],
-        rows=[[each.field.replace("_", " "), each.before, each.after] for each in found.shown],
+        rows=[
+            [
+                ask.t.of("field", each.field),
+                word_of(ask, each.field, each.before),
+                word_of(ask, each.field, each.after),
+            ]
+            for each in found.shown
+        ],
         empty=ask.t("nothing"),
     )
     what = ask.t.of("approval.of", found.use_case)

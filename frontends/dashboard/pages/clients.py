@@ -8,7 +8,18 @@ from ....core.domain.subscriptions.subscriptions import masked_phone
 from ....core.usecases.kyc.clients import ClientFilter, ShownClient, browse_clients, get_client
 from ....core.usecases.people.client_links import needs_verification, new_client_link
 from ..blocks import Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Table, Value
-from ..lists import SIZE, count_text, cursor_of, cursor_pager, cut_note, date_fields, dates, empty_text
+from ..lists import (
+    SIZE,
+    choice,
+    choice_field,
+    count_text,
+    cursor_of,
+    cursor_pager,
+    cut_note,
+    date_fields,
+    dates,
+    empty_text,
+)
 from ..rows import Page, get, post
 from ..texts import add
 from ..web import Ask
@@ -75,16 +86,15 @@ _TONES = {
 async def clients(ask: Ask) -> Page:
     ask.require_whole_account()
     first, last = dates(ask)
-    wish = ask.query.get("status", "").lower()
-    status = wish if wish in [*ClientStatus] else None
+    status = choice(ask, "status", ClientStatus)
     digits = ask.query.get("q", "").strip()
     # A complete number must not stay in the browser's history, so only its last digits go into the address.
     is_searched = ask.has(PersonRight.KYC) and digits.isascii() and digits.isdigit() and 3 <= len(digits) <= 4
     wanted = ClientFilter(kyc_status=status, q=digits if is_searched else None, created_from=first, created_to=last)
     found = await browse_clients(ask.ports, ask.caller, wanted, cursor_of(ask), SIZE)
-    statuses = [("", ask.t("all")), *((each.value, ask.t.of("kyc", each)) for each in ClientStatus)]
+    statuses = [(each.value, ask.t.of("kyc", each)) for each in ClientStatus]
     fields = [
-        Field(name="status", label=ask.t("status"), type="select", value=status or "", options=statuses),
+        choice_field(ask, "status", ask.t("status"), statuses),
         *date_fields(ask),
     ]
     if ask.has(PersonRight.KYC):
@@ -191,7 +201,7 @@ async def link(ask: Ask) -> Page:
     ask.require_whole_account()
     client_id = ask.path("client_id")
     made = await new_client_link(ask.ports, ask.actor, client_id)
-    facts = Facts(None, [(ask.t("client.link"), Code(made))])
+    facts = Facts(None, [(ask.t("client.link"), ask.copied(made))])
     back = Link(ask.t("back"), ask.to(f"/clients/{client_id}"))
     return Page(ask.t("client.link"), [Note(ask.t("client.link.once"), "warn", back), facts], _crumbs(ask))
 

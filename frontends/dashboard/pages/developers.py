@@ -8,6 +8,7 @@ from ....core.domain.accounts.accounts import Mode
 from ....core.domain.errors import Refusal
 from ....core.domain.people.roles import PersonRight, key_rights
 from ....core.domain.sandbox_clock import ClockWish
+from ....core.domain.webhooks.breaker import Breaker
 from ....core.domain.webhooks.endpoints import EndpointOrder, EndpointPatch
 from ....core.domain.webhooks.events import DeliveryStatus, EventType
 from ....core.domain.webhooks.static_headers import without_credentials
@@ -34,9 +35,12 @@ from ....core.usecases.webhooks.endpoints import (
 )
 from ....core.usecases.webhooks.events import EventQuery, browse_events, get_event
 from ....core.usecases.webhooks.resends import resend_event
+from ....ports.notifier import Answer
 from ..blocks import Actions, Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Pre, Table, Value
 from ..lists import (
     SIZE,
+    choice,
+    choice_field,
     count_text,
     cursor_of,
     cursor_pager,
@@ -107,7 +111,12 @@ add(
             "По одному в строке, например Authorization: Bearer 7f3a; заменяет все, пусто — удаляет",
         ),
         "hook.test": ("Send a test", "Отправить проверку"),
-        "hook.tested": ("Answer: {answer} {status} {note}, {took} ms", "Ответ: {answer} {status} {note}, {took} мс"),
+        "hook.tested": ("Answer: {answer}; {took} ms", "Ответ: {answer}; {took} мс"),
+        "hook.own.change": ("Change the first endpoint", "Изменить основной адрес"),
+        "answer.timeout": ("none in time", "нет вовремя"),
+        "answer.connection": ("no connection", "нет связи"),
+        "answer.tls": ("no secure connection", "нет защищённой связи"),
+        "answer.blocked": ("not sent", "не отправлено"),
         "hook.new": ("New endpoint", "Новый адрес"),
         "hook.create": ("Create the endpoint", "Создать адрес"),
         "hook.description": ("Note", "Заметка"),
@@ -132,6 +141,7 @@ add(
         "delivery.skipped": ("not wanted", "не нужно"),
         "request.method": ("Request", "Запрос"),
         "request.status": ("Status", "Статус"),
+        "request.status.fault": ("Three digits, such as 422.", "Три цифры, например 422."),
         "request.code": ("Code", "Код"),
         "request.key": ("Key", "Ключ"),
         "request.id": ("Request id", "Номер запроса"),
@@ -246,7 +256,9 @@ async def rotate(ask: Ask) -> Page:
 def key_page(ask: Ask, made: NewKey) -> Page:
     """Return the page that shows a new key pair once."""
     pair = made.pair
-    facts = Facts(None, [(ask.t("key.key"), Code(pair.api_key)), (ask.t("key.secret"), Code(pair.api_secret))])
+    facts = Facts(
+        None, [(ask.t("key.key"), ask.copied(pair.api_key)), (ask.t("key.secret"), ask.copied(pair.api_secret))]
+    )
     crumbs = [Link(ask.t("keys"), ask.to("/developers/keys"))]
     return Page(ask.t("key.new"), [Note(ask.t("key.once"), "warn"), facts], crumbs)
 
@@ -309,12 +321,35 @@ def _backlog(backlog: dict[DeliveryStatus, int]) -> str:
     return f"{waiting}, {backlog[DeliveryStatus.FAILED]}"
 
 
-def _fault(ask: Ask, breaker: object) -> str | None:
-    at = ask.at(getattr(breaker, "last_failure_at", None))
+def _fault(ask: Ask, breaker: Breaker) -> str | None:
+    at = ask.at(breaker.last_failure_at)
     if at is None:
         return None
-    parts = (getattr(breaker, name, None) for name in ("last_answer", "last_status", "last_note"))
-    return f"{at.text}: {' '.join(str(each) for each in parts if each)}"
+    return f"{at.text}: {_answer(ask, breaker.last_answer, breaker.last_status, breaker.last_note)}"
+
+
+_CAUSES = {
+    "the host's name was not found": "имя сервера не найдено",
+    "the host's network address is not public": "это не адрес в интернете",
+    "the answer is not HTTP": "ответ не по HTTP",
+    "https only": "нужен https",
+    "Connection refused": "соединение отклонено",
+    "Connection reset by peer": "соединение оборвано",
+    "Network is unreachable": "сеть недоступна",
+    "No route to host": "нет пути к серверу",
+}
+"""Frequent notes of attempts. The others are the network's own words, in English."""
+
+
+def _answer(ask: Ask, answer: str | None, status: int | None, note: str | None) -> str:
+    """Return the outcome of an attempt in people's words."""
+    if status is not None or answer is None:
+        return f"HTTP {status}"
+    cause = (note or "").removeprefix("no connection: ")
+    if ask.language == "ru":
+        cause = _CAUSES.get(cause, cause)
+    text = ask.t.of("answer", answer)
+    return text if not cause or answer == Answer.TIMEOUT else f"{text} ({cause})"
 
 
 def _types(ask: Ask, chosen: tuple[str, ...] | None) -> Field:
@@ -338,7 +373,7 @@ def _webhook_forms(ask: Ask, url: str | None, types: tuple[str, ...] | None) -> 
             action=ask.to(f"{base}/own"),
             fields=[address, _types(ask, types)],
             submit=ask.t("save"),
-            title=ask.t("hook.url"),
+            title=ask.t("hook.own.change"),
         ),
         Form(
             action=ask.to(f"{base}/secret"),
@@ -384,7 +419,7 @@ async def own_secret(ask: Ask) -> Page:
 def secret_page(ask: Ask, secret: str) -> Page:
     """Return the page that shows a new webhook secret once."""
     crumbs = [Link(ask.t("webhooks"), ask.to("/developers/webhooks"))]
-    facts = Facts(None, [(ask.t("hook.secret"), Code(secret))])
+    facts = Facts(None, [(ask.t("hook.secret"), ask.copied(secret))])
     return Page(ask.t("hook.secret"), [Note(ask.t("key.once"), "warn"), facts], crumbs)
 
 
@@ -411,9 +446,7 @@ def _tested(ask: Ask, report: TestReport) -> Page:
     result = report.result
     told = ask.t(
         "hook.tested",
-        answer=result.answer.value,
-        status="" if result.status is None else result.status,
-        note=result.note,
+        answer=_answer(ask, result.answer, result.status, result.note),
         took=result.took_ms,
     )
     crumbs = [Link(ask.t("webhooks"), ask.to("/developers/webhooks"))]
@@ -530,22 +563,20 @@ async def delete(ask: Ask) -> Redirect:
 async def events(ask: Ask) -> Page:
     ask.require_whole_account()
     first, last = dates(ask)
-    kind = ask.query.get("type", "")
-    status = ask.query.get("delivery_status", "")
     wanted = EventQuery(
-        type=kind if kind in [*EventType] else None,
+        type=choice(ask, "type", EventType),
         object_id=ask.query.get("q", "").strip()[:64] or None,
-        delivery_status=status if status in [*DeliveryStatus] else None,
+        delivery_status=choice(ask, "delivery_status", DeliveryStatus),
         created_from=first,
         created_to=last,
     )
     found = await browse_events(ask.ports, ask.caller, wanted, cursor_of(ask), SIZE)
-    types = [("", ask.t("all")), *((each.value, each.value) for each in EventType)]
-    statuses = [("", ask.t("all")), *((each.value, ask.t.of("delivery", each)) for each in DeliveryStatus)]
+    types = [(each.value, each.value) for each in EventType]
+    statuses = [(each.value, ask.t.of("delivery", each)) for each in DeliveryStatus]
     fields = [
         Field(name="q", label=ask.t("event.object"), type="search", value=ask.query.get("q", "")),
-        Field(name="type", label=ask.t("event.type"), type="select", value=kind, options=types),
-        Field(name="delivery_status", label=ask.t("event.delivery"), type="select", value=status, options=statuses),
+        choice_field(ask, "type", ask.t("event.type"), types),
+        choice_field(ask, "delivery_status", ask.t("event.delivery"), statuses),
         *date_fields(ask),
     ]
     table = Table(
@@ -603,7 +634,7 @@ async def event(ask: Ask) -> Page:
                 [
                     ask.at(each.sent_at),
                     each.endpoint_id or ask.t("hook.own"),
-                    " ".join(str(part) for part in (each.status, each.answer, each.note) if part),
+                    _answer(ask, each.answer, each.status, each.note),
                     str(each.took_ms),
                 ]
                 for each in whole.attempts
@@ -630,14 +661,22 @@ async def resend(ask: Ask) -> Redirect:
 async def requests(ask: Ask) -> Page:
     first, last = dates(ask)
     status = ask.query.get("status", "").strip()
+    is_status = status.isascii() and status.isdigit() and len(status) == 3
     wanted = RequestFilter(
-        status=status if status.isascii() and status.isdigit() and len(status) == 3 else None,
+        status=status if is_status else None,
         created_from=first,
         created_to=last,
     )
     found, not_kept = await browse_requests(ask.ports, ask.caller, wanted, cursor_of(ask), SIZE)
     fields = [
-        Field(name="status", label=ask.t("request.status"), value=status, inputmode="numeric", maxlength=3),
+        Field(
+            name="status",
+            label=ask.t("request.status"),
+            value=status,
+            inputmode="numeric",
+            maxlength=3,
+            fault="" if is_status or not status else ask.t("request.status.fault"),
+        ),
         *date_fields(ask),
     ]
     table = Table(

@@ -5,8 +5,8 @@ from ....core.domain.people.roles import PersonRight
 from ....core.usecases.ledger.balance import read_balance
 from ....core.usecases.overview.overview import Overview, Period, Sums, read_overview
 from ....core.usecases.people.requests import awaits, list_requests
-from ....core.usecases.people.sessions import lacks_factor
-from ..blocks import Actions, Block, Chart, Column, Facts, Link, Note, Stat, Stats, Table, bars, grouped
+from ....core.usecases.people.sessions import lacks_factor, modes_with_payments
+from ..blocks import Actions, Block, Chart, Column, Facts, Field, Form, Link, Note, Stat, Stats, Table, bars, grouped
 from ..rows import Page, get
 from ..texts import add
 from ..web import Ask
@@ -34,7 +34,18 @@ add(
         "home.failures.note": ("Of the newest {read} of {total} failed payments.", "По последним {read} из {total}."),
         "home.payments": ("Payments", "Платежей"),
         "home.waits": ("Waits for you", "Ждёт вас"),
-        "home.calm": ("Nothing waits for you.", "Ничего не ждёт."),
+        "home.empty.other": (
+            "There are no payments in this mode yet. {mode} has some.",
+            "В этом режиме платежей ещё нет. Они есть здесь: {mode}.",
+        ),
+        "home.empty.live": (
+            "There are no payments yet. {mode}: everything can be tried there without money.",
+            "Платежей ещё нет. {mode}: там можно попробовать всё без денег.",
+        ),
+        "home.empty.test": (
+            "There are no payments yet. A program creates them with an API key.",
+            "Платежей ещё нет. Их создаёт программа с ключом API.",
+        ),
         "home.refunds": ("Refunds to approve: {count}", "Возвратов ждут одобрения: {count}"),
         "home.poor": ("Refunds without money: {count}", "Возвратам не хватает денег: {count}"),
         "home.mismatch": ("Payments with another amount: {count}", "Платежей с другой суммой: {count}"),
@@ -63,7 +74,13 @@ async def home(ask: Ask) -> Page:
     periods = [
         Link(ask.t.of("period", each), ask.to("/home", period=each.value), current=each is period) for each in Period
     ]
-    blocks: list[Block] = [*_work(ask, found), *await _requests(ask), Actions(periods), _figures(ask, found)]
+    blocks: list[Block] = [
+        *await _next_steps(ask, found),
+        *_work(ask, found),
+        *await _requests(ask),
+        Actions(periods),
+        _figures(ask, found),
+    ]
     if lacks_factor(ask.actor) and ask.mode is Mode.LIVE:
         link = Link(ask.t("home.open"), ask.to("/profile"))
         blocks.insert(0, Note(ask.t("error.SECOND_FACTOR_NEEDED"), "warn", link))
@@ -82,6 +99,26 @@ async def home(ask: Ask) -> Page:
     if found.failures.read:
         blocks.append(_failures(ask, found))
     return Page(ask.t("home"), blocks)
+
+
+async def _next_steps(ask: Ask, found: Overview) -> list[Block]:
+    """Return what a person can do in a mode without payments."""
+    if found.now.paid or found.before.paid:
+        return []
+    busy = await modes_with_payments(ask.ports, ask.actor.account.id)
+    if ask.mode in busy:
+        return []
+    other = Mode.TEST if ask.mode is Mode.LIVE else Mode.LIVE
+    if other is Mode.LIVE and (other not in busy or not ask.actor.membership.live):
+        link = Link(ask.t("keys"), ask.to("/developers/keys")) if ask.has(PersonRight.KEYS) else None
+        return [Note(ask.t("home.empty.test"), "plain", link)]
+    text = ask.t("home.empty.other" if other in busy else "home.empty.live", mode=ask.t(f"mode.{other}"))
+    switch = Form(
+        action=ask.to("/switch"),
+        fields=[Field(name="mode", type="hidden", value=other.value)],
+        submit=ask.t(f"switch.{other}"),
+    )
+    return [Note(text, "warn"), switch]
 
 
 async def _requests(ask: Ask) -> list[Block]:

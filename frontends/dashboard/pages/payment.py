@@ -257,7 +257,7 @@ def _facts(ask: Ask, found: Payment, names: Any, receipt: str | None) -> Facts:
             (ask.t("id"), Code(found.id)),
             (ask.t("order"), found.external_id),
             (ask.t("shop"), names.get(found.shop_id)),
-            (ask.t("payment.method"), found.payment_method),
+            (ask.t("payment.method"), ask.t.of("method", found.payment_method)),
             (ask.t("payment.description"), found.description),
             (ask.t("payment.subscription"), subscription),
             (ask.t("payment.phone"), found.payer_contact),
@@ -266,7 +266,7 @@ def _facts(ask: Ask, found: Payment, names: Any, receipt: str | None) -> Facts:
             (ask.t("payment.expires_at"), ask.at(found.expires_at) if is_open else None),
             (ask.t("payment.paid_at"), ask.at(found.paid_at)),
             (ask.t("payment.settled_at"), ask.at(found.settled_at)),
-            (ask.t("payment.link"), Code(ask.ports.urls.payment_page(found.id)) if is_open else None),
+            (ask.t("payment.link"), ask.copied(ask.ports.urls.payment_page(found.id)) if is_open else None),
         ],
     )
 

@@ -13,6 +13,8 @@ from ....core.usecases.payments.search import FoundPayments, Reading, payment_id
 from ..blocks import Actions, Badge, Block, Field, Form, Link, Note, Table
 from ..lists import (
     SIZE,
+    choice,
+    choice_field,
     count_text,
     cursor_of,
     cursor_pager,
@@ -191,15 +193,15 @@ def _payer(ask: Ask) -> str | None:
 
 
 def _form(ask: Ask, text: str, shop_fields: Sequence[Field], columns: Sequence[str]) -> Form:
-    statuses = [("", ask.t("all")), *((each.value, ask.t.of("status", each)) for each in PaymentStatus)]
-    methods = [("", ask.t("all")), *((each, ask.t.of("method", each)) for each in _METHODS)]
+    statuses = [(each.value, ask.t.of("status", each)) for each in PaymentStatus]
+    methods = [(each, ask.t.of("method", each)) for each in _METHODS]
     hint = ask.t("payments.search.hint")
     fields = [
         Field(
             name="q", label=ask.t("payments.search"), type="search", value=text, hint=hint, maxlength=256, is_wide=True
         ),
-        Field(name="status", label=ask.t("status"), type="select", value=_status(ask) or "", options=statuses),
-        Field(name="payment_method", label=ask.t("method"), type="select", value=_method(ask) or "", options=methods),
+        choice_field(ask, "status", ask.t("status"), statuses),
+        choice_field(ask, "payment_method", ask.t("method"), methods),
         *shop_fields,
         period_field(ask),
         *date_fields(ask),
@@ -222,22 +224,12 @@ _DIGEST = re.compile(r"[0-9a-f]{32}\Z", re.ASCII)
 _METHODS = (*PAYMENT_METHODS, RECURRING)
 
 
-def _status(ask: Ask) -> str | None:
-    given = ask.query.get("status", "").lower()
-    return given if given in [*PaymentStatus] else None
-
-
-def _method(ask: Ask) -> str | None:
-    given = ask.query.get("payment_method", "")
-    return given if given in _METHODS else None
-
-
 def _filter(ask: Ask, shop: str | None) -> PaymentSearch:
     first, last = period_dates(ask)
     return PaymentSearch(
         shop_id=shop,
-        status=_status(ask),
-        payment_method=_method(ask),
+        status=choice(ask, "status", PaymentStatus),
+        payment_method=choice(ask, "payment_method", _METHODS),
         email_digest=_payer(ask),
         created_from=first,
         created_to=last,

@@ -20,7 +20,7 @@ from ....core.usecases.people.members import Member, change_member, list_members
 from ....core.usecases.people.passkeys import add_passkey, creation_options, list_passkeys, remove_passkey
 from ....core.usecases.people.sessions import end_other_sessions, end_session, list_sessions
 from ....core.usecases.people.users import email_of
-from ..blocks import Actions, Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Picture, Pre, Table, Value
+from ..blocks import Actions, Badge, Block, Column, Facts, Field, Form, Link, Note, Picture, Pre, Table, Value
 from ..rows import Page, Redirect, get, post
 from ..texts import LANGUAGES, add
 from ..web import Ask
@@ -254,7 +254,7 @@ def invitation_page(ask: Ask, made: NewInvitation) -> Page:
     """Return the page that shows the link of a new invitation once."""
     blocks: list[Block] = [
         Note(ask.t("people.link"), "warn"),
-        Facts(None, [(ask.t("people.invited"), Code(made.link))]),
+        Facts(None, [(ask.t("people.invited"), ask.copied(made.link))]),
     ]
     if made.is_mailed:
         blocks.append(Note(ask.t("people.mailed"), "good"))
@@ -524,7 +524,7 @@ async def app(ask: Ask) -> Page | Redirect:
     blocks: list[Block] = [
         Note(ask.t("profile.app.scan"), "plain"),
         Picture(_qr(pending.address), ask.t("profile.app")),
-        Facts(None, [(ask.t("profile.app.secret"), Code(pending.secret))]),
+        Facts(None, [(ask.t("profile.app.secret"), ask.copied(pending.secret))]),
         Form(action=ask.to("/profile/app/confirm"), fields=[code], submit=ask.t("profile.app.confirm")),
     ]
     return Page(ask.t("profile.app"), blocks, [Link(ask.t("profile"), ask.to("/profile"))])

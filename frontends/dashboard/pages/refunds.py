@@ -9,6 +9,8 @@ from ....core.usecases.refunds.refunds import cancel_refund, create_refund, get_
 from ..blocks import Block, Code, Column, Facts, Field, Form, Link, Note, Table, Value
 from ..lists import (
     SIZE,
+    choice,
+    choice_field,
     count_text,
     cursor_of,
     cursor_pager,
@@ -70,8 +72,7 @@ async def refunds(ask: Ask) -> Page:
     names = await shop_names(ask)
     shop, shop_fields = shop_filter(ask, names)
     first, last = dates(ask)
-    wish = ask.query.get("status", "").lower()
-    status = wish if wish in [*RefundStatus] else None
+    status = choice(ask, "status", RefundStatus)
     wanted = RefundFilter(
         shop_id=shop,
         status=status,
@@ -80,10 +81,10 @@ async def refunds(ask: Ask) -> Page:
         created_to=last,
     )
     found = await browse_refunds(ask.ports, ask.caller, wanted, cursor_of(ask), SIZE)
-    statuses = [("", ask.t("all")), *((each.value, ask.t.of("refund", each)) for each in RefundStatus)]
+    statuses = [(each.value, ask.t.of("refund", each)) for each in RefundStatus]
     fields = [
         Field(name="q", label=ask.t("order"), type="search", value=ask.query.get("q", "")),
-        Field(name="status", label=ask.t("status"), type="select", value=status or "", options=statuses),
+        choice_field(ask, "status", ask.t("status"), statuses),
         *shop_fields,
         *date_fields(ask),
     ]

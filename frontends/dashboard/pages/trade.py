@@ -16,7 +16,18 @@ from ....core.usecases.subscriptions.subscriptions import (
     rebind_subscription,
 )
 from ..blocks import Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Table, Value
-from ..lists import SIZE, count_text, cursor_of, cursor_pager, cut_note, date_fields, dates, empty_text
+from ..lists import (
+    SIZE,
+    choice,
+    choice_field,
+    count_text,
+    cursor_of,
+    cursor_pager,
+    cut_note,
+    date_fields,
+    dates,
+    empty_text,
+)
 from ..rows import Page, Redirect, get, post
 from ..texts import add
 from ..web import Ask
@@ -92,8 +103,7 @@ add(
 async def subscriptions(ask: Ask) -> Page:
     ask.require_whole_account()
     first, last = dates(ask)
-    wish = ask.query.get("status", "").lower()
-    status = wish if wish in [*SubscriptionStatus] else None
+    status = choice(ask, "status", SubscriptionStatus)
     wanted = SubscriptionFilter(
         status=status,
         external_id=ask.query.get("q", "").strip()[:256] or None,
@@ -101,10 +111,10 @@ async def subscriptions(ask: Ask) -> Page:
         created_to=last,
     )
     found = await browse_subscriptions(ask.ports, ask.caller, wanted, cursor_of(ask), SIZE)
-    statuses = [("", ask.t("all")), *((each.value, ask.t.of("sub", each)) for each in SubscriptionStatus)]
+    statuses = [(each.value, ask.t.of("sub", each)) for each in SubscriptionStatus]
     fields = [
         Field(name="q", label=ask.t("order"), type="search", value=ask.query.get("q", "")),
-        Field(name="status", label=ask.t("status"), type="select", value=status or "", options=statuses),
+        choice_field(ask, "status", ask.t("status"), statuses),
         *date_fields(ask),
     ]
     table = Table(
@@ -167,7 +177,7 @@ async def subscription(ask: Ask) -> Page:
                 (ask.t("subscription.phone"), found.phone_mask),
                 (ask.t("created"), ask.at(found.created_at)),
                 (ask.t("subscription.expires"), ask.at(pause_ends_at(found))),
-                (ask.t("subscription.link"), Code(link) if link and waits else None),
+                (ask.t("subscription.link"), ask.copied(link) if link and waits else None),
             ],
         ),
         *([] if found.is_final else [_window(ask, found, window)]),
@@ -250,8 +260,7 @@ async def rebind(ask: Ask) -> Redirect:
 async def exchanges(ask: Ask) -> Page:
     ask.require_whole_account()
     first, last = dates(ask)
-    wish = ask.query.get("status", "").lower()
-    status = wish if wish in [*ExchangeStatus] else None
+    status = choice(ask, "status", ExchangeStatus)
     wanted = ExchangeFilter(
         status=status,
         external_id=ask.query.get("q", "").strip()[:256] or None,
@@ -259,10 +268,10 @@ async def exchanges(ask: Ask) -> Page:
         created_to=last,
     )
     found = await browse_exchanges(ask.ports, ask.caller, wanted, cursor_of(ask), SIZE)
-    statuses = [("", ask.t("all")), *((each.value, ask.t.of("exch", each)) for each in ExchangeStatus)]
+    statuses = [(each.value, ask.t.of("exch", each)) for each in ExchangeStatus]
     fields = [
         Field(name="q", label=ask.t("order"), type="search", value=ask.query.get("q", "")),
-        Field(name="status", label=ask.t("status"), type="select", value=status or "", options=statuses),
+        choice_field(ask, "status", ask.t("status"), statuses),
         *date_fields(ask),
     ]
     table = Table(

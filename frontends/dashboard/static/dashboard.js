@@ -59,6 +59,24 @@ for (const field of document.querySelectorAll("input[type=password][data-show]")
   field.after(button);
 }
 
+for (const code of document.querySelectorAll("code[data-copy]")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "button button--plain copy";
+  button.textContent = code.dataset.copy;
+  button.setAttribute("aria-live", "polite");
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      button.textContent = code.dataset.copied;
+    } catch {
+      // The browser does not allow it: the text is selected, to be copied by hand.
+      getSelection().selectAllChildren(code);
+    }
+  });
+  code.after(button);
+}
+
 // Says that there is something new, and moves nothing under the reader's finger. Only while the page is looked at.
 const news = document.querySelector("[data-stream]");
 if (news && window.EventSource) {
