@@ -35,4 +35,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from .frontends import public
 
-    return sorted({*globals(), *(name for name in vars(public) if not name.startswith("_"))})
+    return ["__version__", *sorted(name for name in vars(public) if not name.startswith("_"))]

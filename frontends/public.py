@@ -4,6 +4,8 @@
 (docs/versioning.md).
 """
 
+from types import FunctionType as _FunctionType
+
 from ..adapters.storage.memory.memory import MemoryStorage as MemoryStorage
 from ..adapters.storage.table.catalogue import CATALOGUE as CATALOGUE
 from ..adapters.storage.table.catalogue import Table as Table
@@ -55,3 +57,8 @@ from .settings.plugins import NotInstalled as NotInstalled
 from .settings.plugins import PluginError as PluginError
 from .settings.settings import Settings as Settings
 from .settings.settings import SettingsError as SettingsError
+
+# Tracebacks, reprs and pickles name the public module, which stays when a class moves. Ports keep `cambist.ports`.
+for _found in list(vars().values()):
+    if isinstance(_found, type | _FunctionType) and _found.__module__ not in {"builtins", "cambist.ports", "types"}:
+        _found.__module__ = "cambist"

@@ -3,6 +3,8 @@
 Authors of adapters import the names below from `cambist.ports` (docs/adapters.md); the app itself imports the modules.
 """
 
+from types import FunctionType as _FunctionType
+
 from .alarms import Alarm as Alarm
 from .alarms import AlarmLine as AlarmLine
 from .alarms import Alarms as Alarms
@@ -151,3 +153,8 @@ from .tools import Tools as Tools
 from .tools import WakeUp as WakeUp
 from .vault import Vault as Vault
 from .vault import VaultError as VaultError
+
+# Tracebacks, reprs and pickles name the public module, which stays when a class moves.
+for _found in list(vars().values()):
+    if isinstance(_found, type | _FunctionType) and _found.__module__.startswith(f"{__name__}."):
+        _found.__module__ = __name__

@@ -4,9 +4,15 @@ An operation at a provider has three outcomes: done, certainly refused, unknown.
 only a refused one may be tried again elsewhere (ARCHITECTURE.md "Three outcomes").
 """
 
+from typing import Any
+
 
 class Fault(Exception):
     """A port could not do its work. The message is for operators, never for merchants."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the state, because the arguments are not those of Exception."""
+        return type(self).__new__, (type(self), *self.args), self.__dict__
 
 
 class Refused(Fault):

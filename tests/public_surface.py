@@ -23,6 +23,8 @@ from cambist.frontends.settings.settings import OPTIONS
 
 RECORDED = Path(__file__).parent / "recorded"
 
+MODULES = ("cambist", "cambist.client", "cambist.ports", "cambist.testing", "cambist.conformance")
+
 Surface = Mapping[str, list[str]]
 """Names by part."""
 
@@ -75,15 +77,20 @@ def _commands(command: click.Command, path: str) -> Iterator[str]:
 
 def _names() -> Iterator[str]:
     """Names of the public modules, with the public members that our classes define."""
-    for module in map(import_module, ("cambist", "cambist.client", "cambist.ports", "cambist.testing")):
+    for name, found in public_objects():
+        yield name
+        for each in inspect.classify_class_attrs(found) if inspect.isclass(found) else ():
+            if not each.name.startswith("_") and each.defining_class.__module__.startswith("cambist"):
+                yield f"{name}.{each.name}"
+
+
+def public_objects() -> Iterator[tuple[str, Any]]:
+    """Yield the names of the public modules, and their values."""
+    for module in map(import_module, MODULES):
         for name in getattr(module, "__all__", dir(module)):
             found = getattr(module, name)
-            if name.startswith("_") or not getattr(found, "__module__", "cambist").startswith("cambist"):
-                continue
-            yield f"{module.__name__}.{name}"
-            for each in inspect.classify_class_attrs(found) if inspect.isclass(found) else ():
-                if not each.name.startswith("_") and each.defining_class.__module__.startswith("cambist"):
-                    yield f"{module.__name__}.{name}.{each.name}"
+            if not name.startswith("_") and getattr(found, "__module__", "cambist").startswith("cambist"):
+                yield f"{module.__name__}.{name}", found
 
 
 if __name__ == "__main__":

@@ -3,3 +3,5 @@
 from cambist.frontends.django.models import Event, PayableMixin
 
 __all__ = ["Event", "PayableMixin"]
+
+PayableMixin.__module__ = __name__  # tracebacks and reprs name the public place

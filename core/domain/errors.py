@@ -226,6 +226,10 @@ class Refusal(Exception):
         self.retry_after = retry_after
         """Value of the header Retry-After, in seconds; None: no header."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the state, because the arguments are not those of Exception."""
+        return type(self).__new__, (type(self), *self.args), self.__dict__
+
 
 def shape_error(path: str, message: str) -> Refusal:
     """Return `400 VALIDATION_ERROR` for one field."""

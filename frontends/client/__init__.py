@@ -4,6 +4,8 @@ It does not depend on the server. From the service it imports only the error cat
 pure code. Needs `pip install cambist[client]`.
 """
 
+from types import FunctionType
+
 from .account import Account
 from .clients import AsyncClient, Client, Health
 from .errors import NO_ANSWER, UNEXPECTED_ANSWER, Advice, CambistError, NoAnswer, RateLimit
@@ -143,3 +145,8 @@ __all__ = [
     "read_event",
     "verify_webhook",
 ]
+
+# Tracebacks, reprs and pickles name the public module, which stays when a class moves.
+for _found in map(vars().__getitem__, __all__):
+    if isinstance(_found, type | FunctionType):
+        _found.__module__ = "cambist.client" if _found.__module__.startswith(__name__) else "cambist"

@@ -108,6 +108,10 @@ class CambistError(Exception):
         self.details: Any = None
         """An object (`missing_fields`, `next_allowed_at`), a list of `{path, message}`, or None."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the state, because the arguments are not those of Exception."""
+        return type(self).__new__, (type(self), *self.args), self.__dict__
+
     @property
     def meaning(self) -> str | None:
         """Meaning of the code, as the catalogue describes it."""

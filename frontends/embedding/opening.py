@@ -3,7 +3,7 @@
 
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 
 import msgspec
 
@@ -111,12 +111,12 @@ async def _opened(opening: Opening, settings: Settings, *, migrates: bool) -> As
         written = ByteCounter(daily_bytes(app.settings))
         signals = StopSignals()
         service = Service(app, hits, uses, requests, written, signals, hears=opening.on_event is not None)
-        kept = requests_kept(app.ports, requests)
-        async with (
-            hits_kept(app.ports, hits, uses, written),
-            kept,
-            nullcontext() if adapters.storage else marks_kept(app),
-        ):
+        async with AsyncExitStack() as keeping:
+            # With a clock for tests, a day would wake these up a hundred thousand times.
+            if opening.clock is None:
+                await keeping.enter_async_context(hits_kept(app.ports, hits, uses, written))
+                await keeping.enter_async_context(requests_kept(app.ports, requests))
+                await keeping.enter_async_context(nullcontext() if adapters.storage else marks_kept(app))
             try:
                 yield service
             finally:

@@ -386,6 +386,10 @@ class SettingsError(Exception):
         super().__init__("; ".join(f"{fault.origin}: {fault.message}" for fault in faults))
         self.faults = faults
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the state, because the arguments are not those of Exception."""
+        return type(self).__new__, (type(self), *self.args), self.__dict__
+
 
 def daily_bytes(settings: Settings) -> DailyBytes:
     """Return how much one account may write in a day."""

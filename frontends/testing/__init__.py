@@ -5,6 +5,7 @@ Heavy modules are imported on first use, because pytest loads the plugin in ever
 the sandbox, and neither does the embedded service, which needs fewer libraries.
 """
 
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -68,16 +69,20 @@ _SANDBOX = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in _LIGHT:
-        return getattr(import_module(_LIGHT[name], __name__), name)
-    if name not in _SANDBOX:
+    found = _LIGHT.get(name) or _SANDBOX.get(name)
+    if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _SANDBOX:
+        from ..process.gc_pause import gc_paused
 
-    from ..process.gc_pause import gc_paused
-
-    with gc_paused():
-        import_module(".sandbox", __name__)  # every name needs this module
-    return getattr(import_module(_SANDBOX[name], __name__), name)
+        with gc_paused():
+            import_module(".sandbox", __name__)  # every name needs this module
+    module = import_module(found, __name__)
+    # Tracebacks and reprs name the public module, which stays when a class moves.
+    for each in (_LIGHT | _SANDBOX).items():
+        if each[1] == found and isinstance(value := getattr(module, each[0]), type | FunctionType):
+            value.__module__ = "cambist.testing"
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -1,11 +1,24 @@
 """README, docs and examples use public names alone (docs/versioning.md "The package"), so that rooms may move."""
 
+import inspect
 import json
+import pickle
 import re
+import subprocess
+import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import get_type_hints
 
-from tests.public_surface import RECORDED, lost, surface
+import pytest
+
+import cambist
+import cambist.client
+import cambist.testing
+from cambist.core.domain.webhooks.signing import Flaw
+from cambist.frontends.client.requests import Request
+from cambist.frontends.settings.settings import SettingFault
+from tests.public_surface import MODULES, RECORDED, lost, public_objects, surface
 from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +48,43 @@ def test_a_clone_in_a_folder_that_is_no_name_of_python_can_be_tested() -> None:
     alone = module_from_spec(spec)
     spec.loader.exec_module(alone)
     assert not hasattr(alone, "pytest_plugins")
+
+
+class TestPublicPlace:
+    """Reprs, tracebacks and pickles name the public module of a name, so that modules may move."""
+
+    def test_class_or_function_names_its_public_module_and_is_pickled_by_it(self) -> None:
+        found = [(name, each) for name, each in public_objects() if inspect.isclass(each) or inspect.isfunction(each)]
+        assert len(found) > 300
+        for name, each in found:
+            assert each.__module__ in MODULES, name
+            assert pickle.loads(pickle.dumps(each)) is each, name
+            get_type_hints(each)  # msgspec reads annotations in the namespace of this module, too
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            cambist.Refusal("VALIDATION_ERROR", "no", status=422, details={"path": "x"}, retry_after=5),
+            cambist.Unavailable("away", retry_after=2.0),
+            cambist.NotVerified(Flaw.TOO_OLD, "old"),
+            cambist.SettingsError((SettingFault(name="port", origin="PORT", message="no number"),)),
+            cambist.client.NoAnswer("away", request=Request(method="GET", path="/x", read=bytes), is_unsent=True),
+        ],
+        ids=lambda error: type(error).__name__,
+    )
+    def test_error_is_the_same_in_another_process(self, error: Exception) -> None:
+        """Pools of processes and task queues pickle what a task raises."""
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+
+    def test_traceback_names_the_public_error(self) -> None:
+        script = "import cambist; raise cambist.Refusal('INVALID_STATE', 'no')"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        assert done.stderr.splitlines()[-1] == "cambist.Refusal: no"
+
+    def test_completion_offers_public_names_only(self) -> None:
+        assert {"TYPE_CHECKING", "Any", "core", "frontends"} & {*dir(cambist), *dir(cambist.testing)} == set()
+        assert {"open", "Mount", "__version__"} <= {*dir(cambist)}
 
 
 class TestSurface:

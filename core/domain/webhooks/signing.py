@@ -169,6 +169,10 @@ class NotVerified(Exception):
         super().__init__(message)
         self.flaw = flaw
 
+    def __reduce__(self) -> tuple[type["NotVerified"], tuple[Flaw, str]]:
+        """Pickle both arguments."""
+        return type(self), (self.flaw, str(self))
+
 
 def verify_signature(
     headers: Mapping[str, str], body: bytes, secrets: Sequence[str], now: float, tolerance: float = TOLERANCE
