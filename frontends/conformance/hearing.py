@@ -50,7 +50,8 @@ class NotificationRules:
     """Anybody who knows the URL can post to it, so a notification is at most a hint, whatever bytes it contains."""
 
     async def test_a_genuine_notification_names_its_operation(self, noticed: Told) -> None:
-        heard = await noticed.adapter.receive(noticed.notification)
+        with must_answer("a genuine notification must be received, and not be Forged"):
+            heard = await noticed.adapter.receive(noticed.notification)
         named = [each.operation for each in heard.notifications]
         assert noticed.operation in named, f"a notification must name the operation by our own id, not by {named}"
         assert 200 <= heard.status < 300, "a genuine notification is answered 2xx, or the provider posts it again"

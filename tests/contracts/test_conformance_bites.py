@@ -1,5 +1,6 @@
 """An adapter that breaks a rule fails the shipped test of that rule: one row for each (frontends/conformance)."""
 
+import inspect
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import cambist
 from cambist.frontends.conformance import (
     chain,
     charges,
@@ -18,7 +20,7 @@ from cambist.frontends.conformance import (
     remittances,
     reporting,
 )
-from cambist.frontends.conformance.bank import bank
+from cambist.frontends.conformance.bank import bank, extremes
 from cambist.frontends.conformance.bank_harness import BankHarness
 from cambist.frontends.conformance.harnesses import RatesHarness
 from cambist.frontends.conformance.receipts import receipt
@@ -36,6 +38,8 @@ from tests.contracts.harnesses import (
     SimulatedPayoutsHarness,
     VerifierHarness,
 )
+from tests.contracts.planted_bugs import OWN, REVIEWED, Bug
+from tests.contracts.sunrise import Sunrise, SunriseBank, SunriseHarness
 from tests.contracts.test_rates import SimulatorHarness
 from tests.tables import table
 
@@ -350,3 +354,33 @@ async def test_digits_that_a_float_loses_are_missed() -> None:
 
     with pytest.raises(AssertionError, match="was it a float"):
         await rates.TestRates().test_no_digit_is_lost(Float(), rates.LONG)
+
+
+@pytest.mark.parametrize("bug", [*REVIEWED, *OWN], ids=lambda bug: bug.adapter.__name__)
+async def test_planted_bug_fails_with_its_rule(
+    bug: Bug, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same test passes for the adapter without the bug."""
+    monkeypatch.setattr(extremes, "_PATIENCE", 0.2)
+    fixtures = {"monkeypatch": monkeypatch, "caplog": caplog}
+    await run_rule(bug, SunriseBank, fixtures)
+    caplog.clear()
+    with pytest.raises((AssertionError, pytest.fail.Exception)) as failed:
+        await run_rule(bug, bug.adapter, fixtures)
+    assert bug.rule in str(failed.value)
+
+
+async def run_rule(bug: Bug, adapter: type[SunriseBank], fixtures: dict[str, Any]) -> None:
+    """Run the shipped test of this bug, with the fixtures of its suite."""
+    names = [each for each in dir(bug.suite) if each.startswith(bug.test)]
+    test = getattr(bug.suite(), min(names, key=len))
+    async with cambist.open() as service, Sunrise() as provider:
+        harness = SunriseHarness(service.tools(), provider, adapter)
+        given = {**fixtures, **bug.given, "bank_harness": harness}
+        try:
+            for each in inspect.signature(test).parameters.keys() - given.keys():
+                given[each] = await getattr(bug.suite, each).__wrapped__(None, harness)
+            await test(**{each: given[each] for each in inspect.signature(test).parameters})
+        finally:
+            for bank in harness.banks:
+                await bank.http.aclose()

@@ -10,7 +10,8 @@ from cambist.frontends.conformance.bank import bank
 _SUITES: Mapping[str, tuple[ModuleType, str]] = {
     "invoices": (
         bank,
-        "TestWhatItSays TestRequests TestInvoices TestPayments TestRefunds TestExtremes TestClosed TestNotifications",
+        "TestWhatItSays TestRequests TestInvoices TestPayments TestRefunds TestExtremes TestLimit TestClosed "
+        "TestNotifications",
     ),
     "invoices at faults": (bank, "TestFaults TestCancelledCalls TestTwoOfOneName"),
     "closing": (bank, "TestClosing"),

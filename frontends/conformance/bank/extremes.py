@@ -1,14 +1,21 @@
 """Contract of a bank at the bounds: rare amounts and texts, and the end of the adapter's life."""
 
+import asyncio
+
 import msgspec
 import pytest
 
 from ....ports.bank import InvoiceStatus
-from ....ports.faults import Fault, Unavailable
+from ....ports.faults import Fault, OutcomeUnknown, Unavailable
 from ..bank_harness import BankHarness
 from ..expectations import must_answer, must_raise
 from ..harnesses import check_hidden
 from .kit import OPERATION, OTHER, paid, state_of
+
+_LIMIT = 20
+"""Seconds after which the service cancels a call."""
+_PATIENCE = 5
+"""Seconds that an adapter without a limit costs this test."""
 
 
 class TestExtremes:
@@ -46,6 +53,34 @@ class TestExtremes:
         assert state.status is InvoiceStatus.OPEN, "an invoice that nobody paid must be OPEN"
         again = await bank_harness.bank.create_invoice(request)
         assert again.reference == invoice.reference, "a repeat must send the same shortened purpose"
+
+
+class TestLimit:
+    """A call without an answer ends by a limit of the adapter, which knows what had been sent."""
+
+    async def test_call_without_an_answer_ends_within_20_seconds(
+        self, bank_harness: BankHarness, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The event loop's clock goes forward by 20 s, so the test does not wait for them."""
+        if not bank_harness.limits_calls:
+            pytest.skip("the adapter leaves the limit to the service (`limits_calls`)")
+        loop = asyncio.get_running_loop()
+        now = loop.time
+        held = await bank_harness.hold_next_write(done=True)
+        call = asyncio.ensure_future(bank_harness.bank.create_invoice(bank_harness.request(OPERATION)))
+        await held.arrived()
+        with monkeypatch.context() as patch:
+            try:
+                patch.setattr(loop, "time", lambda: now() + _LIMIT)
+            except AttributeError:
+                pytest.skip("the clock of this event loop cannot be moved")
+            done, _ = await asyncio.wait({call}, timeout=_PATIENCE)
+        call.cancel()
+        await held.release()
+        rule = "a writing call must end by a timeout of the adapter within 20 s, with an unknown outcome"
+        assert done, f"{rule}; set `limits_calls = False` if its timer is not the event loop's"
+        with must_raise(rule, OutcomeUnknown):
+            await call
 
 
 class TestClosed:

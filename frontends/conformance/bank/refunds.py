@@ -103,7 +103,7 @@ class TestRefunds:
 
     async def test_a_repeat_moves_no_second_money(self, bank_harness: BankHarness) -> None:
         invoice = await paid(bank_harness)
-        with must_answer("a repeat of a refund must return its present state"):
+        with must_answer(f"{ONCE}, and return the refund's present state"):
             for _ in range(3):
                 await bank_harness.bank.refund(_back(invoice, 60_00))
         await self._left(bank_harness, invoice, 40_00)

@@ -9,6 +9,7 @@ import pytest
 
 from ....ports.bank import InvoiceKind
 from ..bank_harness import BankHarness
+from ..expectations import must_answer
 from ..operation_ids import exchange_invoice_id
 from .kit import OPERATION, OTHER, assert_amount, assert_purpose, kept
 
@@ -38,10 +39,12 @@ class TestRequests:
         """The ids differ only in their prefixes or in their last characters."""
         orders = set()
         operations = (OPERATION, OTHER, exchange_invoice_id())
+        rule = "each operation must be sent under an id of its own: is the operation id cut?"
         for operation in operations:
-            await bank_harness.bank.create_invoice(bank_harness.request(operation))
+            with must_answer(rule):
+                await bank_harness.bank.create_invoice(bank_harness.request(operation))
             orders.add(kept((await bank_harness.asked(operation)).order, "order"))
-        assert len(orders) == len(operations), f"the ids sent must differ for each operation; is the id cut? {orders}"
+        assert len(orders) == len(operations), rule
 
     async def test_provider_gets_the_purpose(self, bank_harness: BankHarness) -> None:
         await bank_harness.bank.create_invoice(bank_harness.request(OPERATION))
