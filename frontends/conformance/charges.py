@@ -48,7 +48,7 @@ async def charge_of(harness: BankHarness, operation: str = CHARGE) -> ChargeStat
     """Complete all charges in processing, and return the state of this operation's charge."""
     await harness.finish_charges()
     found = await charger(harness).find_charge(operation)
-    assert found is not None, "a charge that was made cannot be found by its operation"
+    assert found is not None, "a charge must be found by its operation id alone, or it would be debited again"
     return found
 
 

@@ -47,7 +47,7 @@ async def listed(
             if cursor is None:
                 break
         else:
-            pytest.fail("the list has no end")
+            pytest.fail("a list must end: `next_cursor` is None on its last page")
     assert all(begin <= each.moment < end for each in found), "an entry must be of the time that was asked for"
     return found
 
@@ -128,7 +128,9 @@ class TestReporting:
         )
         for since, until, count in stretches:
             found = await listed(bank_harness, since, until)
-            assert len(found) == count, f"an entry of {moment} is within {since} and before {until}, or it is not"
+            assert len(found) == count, (
+                "a period has the entries from `since` on and before `until`, to the microsecond"
+            )
 
     async def test_a_refund_is_listed_as_it_ends(self, bank_harness: BankHarness) -> None:
         bank = reporter(bank_harness)

@@ -1,8 +1,10 @@
 """An adapter that breaks a rule fails the shipped test of that rule: one row for each (frontends/conformance)."""
 
+import ast
 import inspect
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -28,8 +30,9 @@ from cambist.ports.bank import RefundStatus
 from cambist.ports.chain import Final, NotFound
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.kyc import CheckStatus
-from cambist.ports.mandates import ChargeStatus, MandateStatus
+from cambist.ports.mandates import BindingRequest, ChargeStatus, MandateStatus
 from cambist.ports.payouts import TransferState
+from cambist.ports.remittances import RemittanceStatus
 from cambist.ports.reporting import ReportedPage
 from tests.contracts.harnesses import (
     SimulatedChainHarness,
@@ -118,11 +121,24 @@ def cutting(call: Call) -> Call:
     return broken
 
 
+def sending(**fields: Any) -> Breaker:
+    """Return a breaker that changes these fields of the request."""
+
+    def breaker(call: Call) -> Call:
+        async def broken(request: Any) -> Any:
+            return await call(msgspec.structs.replace(request, **fields))
+
+        return broken
+
+    return breaker
+
+
 def a_hundredfold(call: Call) -> Call:
     """Kopecks are sent where roubles are expected."""
 
     async def broken(request: Any) -> Any:
-        return await call(msgspec.structs.replace(request, amount_kopecks=request.amount_kopecks * 100))
+        field = "first_charge_kopecks" if isinstance(request, BindingRequest) else "amount_kopecks"
+        return await sending(**{field: getattr(request, field) * 100})(call)(request)
 
     return broken
 
@@ -179,47 +195,66 @@ UNSURE = mistaking(OutcomeUnknown, Unavailable)
 """Reports an operation with an unknown outcome as not done. The service would try another route, and money could move
 twice."""
 HASTY = mistaking(Unavailable, OutcomeUnknown)
+BOUND = turned(status=MandateStatus.ACTIVE)
+CHARGED = turned(status=ChargeStatus.PAID)
+ARRIVED = turned(status=RemittanceStatus.DONE)
+NOTHING = ReportedPage(entries=())
+ENDLESS = ReportedPage(entries=(), next_cursor="1")
+_LOST = "has an unknown outcome"
+_MIXED = "are kopecks and roubles mixed up"
 
-BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...]], ...] = (
-    ("create_invoice", fresh, bank.TestInvoices, "test_a_repeat_is_the_same_operation", ()),
-    ("create_invoice", UNSURE, bank.TestInvoices, "test_a_lost_answer_is_an_unknown_outcome", (True,)),
-    ("create_invoice", HASTY, bank.TestInvoices, "test_a_bank_that_is_away", ()),
-    ("create_invoice", a_hundredfold, bank.TestRequests, "test_provider_is_asked_for_the_amount", (490_05,)),
-    ("find_refund", turned(status=RefundStatus.DONE), bank.TestRefunds, "test_refund_in_processing", ()),
-    ("find_refund", turned(status=RefundStatus.DONE), bank.TestRefunds, "test_refund_that_failed", ()),
-    ("refund", whole, bank.TestReceipts, "test_each_part_that_goes_back_has_its_own", ()),
-    ("refund", fresh, bank.TestRefunds, "test_a_repeat_moves_no_second_money", ()),
-    ("refund", swallowing, bank.TestRefunds, "test_lost_answer_is_an_unknown_outcome", (True,)),
-    ("bind", fresh, mandates.TestBinding, "test_a_repeat_is_the_same_operation", ()),
-    ("bind", UNSURE, mandates.TestBinding, "test_a_lost_answer_is_an_unknown_outcome", (True,)),
-    ("mandate_state", turned(token=None), mandates.TestConfirmation, "test_the_first_charge_is_paid", ()),
-    ("mandate_state", turned(status=MandateStatus.ACTIVE), mandates.TestRevoke, "test_it_ends_the_mandate", ()),
-    ("mandate_state", turned(status=MandateStatus.ACTIVE), mandates.TestConfirmation, "test_a_mandate_may_be_lost", ()),
-    ("charge", fresh, charges.TestCharges, "test_a_repeat_never_debits_again", ()),
-    ("charge", UNSURE, charges.TestCharges, "test_a_lost_answer_is_an_unknown_outcome", (True,)),
-    ("find_charge", turned(status=ChargeStatus.PAID), charges.TestCharges, "test_a_failed_one_stays_failed", ()),
-    ("charge", turned(failure="unknown"), charges.TestMandatesThatAreOver, "test_a_mandate_that_we_revoked", ()),
-    ("remit", fresh, remittances.TestRemittances, "test_a_repeat_moves_no_second_money", ()),
-    ("remit", UNSURE, remittances.TestFailures, "test_a_lost_answer_is_an_unknown_outcome", (True,)),
-    ("find_remittance", answering(None), remittances.TestRemittances, "test_a_remittance_can_be_found", ()),
-    ("find_refund", answering(None), bank.TestRefunds, "test_forgotten_refund", ()),
-    ("refunds_since", answering([]), bank.TestRefunds, "test_refunds_sent_since", ()),
-    ("entries", answering(ReportedPage(entries=())), reporting.TestReporting, "test_a_paid_invoice", ()),
-    ("entries", lacking, reporting.TestReporting, "test_each_of_many", ()),
-    ("entries", doubling, reporting.TestReporting, "test_each_of_many", ()),
-    ("entries", late, reporting.TestReporting, "test_no_entry_falls_between", ()),
-    ("entries", answering(ReportedPage(entries=())), reporting.TestReporting, "test_a_bank_that_is_away", ()),
-    ("entries", answering(ReportedPage(entries=(), next_cursor="1")), reporting.TestReporting, "test_each_of", ()),
-    ("find_charge", answering(None), charges.TestCharges, "test_forgotten_charge", ()),
-    ("remit", fresh, remittances.TestRemittances, "test_forgotten_remittance", ()),
-    ("refund", cutting, bank.TestRefunds, "test_attempts_whose_ids", ("suspense",)),
-    ("find_refund", paging, bank.TestRefunds, "test_each_of_many", ()),
-    ("find_invoice", paging, bank.TestInvoices, "test_each_of_many", ()),
-    ("find_refund", answering(None), bank.TestRefunds, "test_a_day_later", ()),
-    ("refund", fresh, bank.TestRefunds, "test_as_long_as_it_says", ()),
-    ("charge", fresh, charges.TestCharges, "test_as_long_as_it_says", ()),
-    ("remit", fresh, remittances.TestRemittances, "test_as_long_as_it_says", ()),
-    ("find_remittance", answering(None), remittances.TestRemittances, "test_a_day_later", ()),
+BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...], str], ...] = (
+    ("create_invoice", fresh, bank.TestInvoices, "test_a_repeat_is_the_same_operation", (), "a repeat of an operation"),
+    ("create_invoice", UNSURE, bank.TestInvoices, "test_a_lost_answer", (True,), _LOST),
+    ("create_invoice", HASTY, bank.TestInvoices, "test_a_bank_that_is_away", (), "nothing was sent"),
+    ("create_invoice", a_hundredfold, bank.TestRequests, "test_provider_is_asked_for_the_amount", (490_05,), _MIXED),
+    ("find_refund", turned(status=RefundStatus.DONE), bank.TestRefunds, "test_refund_in_processing", (), "PROCESSING"),
+    ("find_refund", turned(status=RefundStatus.DONE), bank.TestRefunds, "test_refund_that_failed", (), "FAILED"),
+    ("refund", whole, bank.TestReceipts, "test_each_part_that_goes_back_has_its_own", (), "the receipt of that part"),
+    ("refund", fresh, bank.TestRefunds, "test_a_repeat_moves_no_second_money", (), "no second money"),
+    ("refund", swallowing, bank.TestRefunds, "test_lost_answer", (True,), _LOST),
+    ("bind", fresh, mandates.TestBinding, "test_a_repeat_is_the_same_operation", (), "a repeat of a binding"),
+    ("bind", UNSURE, mandates.TestBinding, "test_a_lost_answer", (True,), _LOST),
+    ("bind", a_hundredfold, mandates.TestBinding, "test_provider_is_asked_for_the_first", (), _MIXED),
+    ("bind", sending(purpose=""), mandates.TestBinding, "test_provider_is_asked_for_the_first", (), "the purpose"),
+    ("mandate_state", turned(token=None), mandates.TestConfirmation, "test_the_first_charge_is_paid", (), "its token"),
+    ("mandate_state", BOUND, mandates.TestRevoke, "test_it_ends_the_mandate", (), "must be ENDED"),
+    ("mandate_state", BOUND, mandates.TestConfirmation, "test_a_mandate_may_be_lost", (), "must be LOST"),
+    ("mandate_state", BOUND, mandates.TestConfirmation, "test_a_payer_may_refuse", (), "must be REFUSED"),
+    ("mandate_state", turned(transfers=()), mandates.TestConfirmation, "test_the_first_charge_is_paid", (), "transfer"),
+    ("revoke", answering(None), mandates.TestRevoke, "test_it_ends_the_mandate", (), "must be ENDED"),
+    ("charge", fresh, charges.TestCharges, "test_a_repeat_never_debits_again", (), "found by its operation id"),
+    ("charge", UNSURE, charges.TestCharges, "test_a_lost_answer", (True,), _LOST),
+    ("charge", a_hundredfold, charges.TestCharges, "test_provider_is_asked_for", (), _MIXED),
+    ("charge", sending(purpose=""), charges.TestCharges, "test_provider_is_asked_for", (), "the purpose"),
+    ("find_charge", CHARGED, charges.TestCharges, "test_a_failed_one_stays_failed", (), "declined must be FAILED"),
+    ("find_charge", CHARGED, charges.TestCharges, "test_charge_in_processing", (), "a charge is PROCESSING"),
+    ("charge", turned(failure="unknown"), charges.TestMandatesThatAreOver, "test_a_mandate_that_we", (), "_revoked"),
+    ("remit", fresh, remittances.TestRemittances, "test_a_repeat_moves_no_second_money", (), "of one operation once"),
+    ("remit", UNSURE, remittances.TestFailures, "test_a_lost_answer", (True,), _LOST),
+    ("remit", a_hundredfold, remittances.TestRemittances, "test_provider_is_asked_for", (), _MIXED),
+    ("remit", sending(bank_id="bank2"), remittances.TestRemittances, "test_provider_is_told", ("bank_id",), "bank_id"),
+    ("find_remittance", ARRIVED, remittances.TestRemittances, "test_remittance_in_processing", (), "is PROCESSING"),
+    ("find_remittance", ARRIVED, remittances.TestRemittances, "test_remittance_that_failed", (), "must be FAILED"),
+    ("find_remittance", answering(None), remittances.TestRemittances, "test_a_remittance_can_be_found", (), "found by"),
+    ("find_refund", answering(None), bank.TestRefunds, "test_forgotten_refund", (), "found by its operation id"),
+    ("refunds_since", answering([]), bank.TestRefunds, "test_refunds_sent_since", (), "each refund that was sent"),
+    ("entries", answering(NOTHING), reporting.TestReporting, "test_a_paid_invoice", (), "must be listed once"),
+    ("entries", lacking, reporting.TestReporting, "test_each_of_many", (), "on all pages"),
+    ("entries", doubling, reporting.TestReporting, "test_each_of_many", (), "listed once"),
+    ("entries", late, reporting.TestReporting, "test_no_entry_falls_between", (), "to the microsecond"),
+    ("entries", answering(NOTHING), reporting.TestReporting, "test_a_bank_that_is_away", (), "and not empty"),
+    ("entries", answering(ENDLESS), reporting.TestReporting, "test_each_of", (), "a list must end"),
+    ("find_charge", answering(None), charges.TestCharges, "test_forgotten_charge", (), "found by its operation id"),
+    ("remit", fresh, remittances.TestRemittances, "test_forgotten_remittance", (), "found by its operation id"),
+    ("refund", cutting, bank.TestRefunds, "test_attempts_whose_ids", ("suspense",), "is the operation id cut"),
+    ("find_refund", paging, bank.TestRefunds, "test_each_of_many", (), "the later pages"),
+    ("find_invoice", paging, bank.TestInvoices, "test_each_of_many", (), "the later pages"),
+    ("find_refund", answering(None), bank.TestRefunds, "test_a_day_later", (), "found by its operation id"),
+    ("refund", fresh, bank.TestRefunds, "test_as_long_as_it_says", (), "no second money"),
+    ("charge", fresh, charges.TestCharges, "test_as_long_as_it_says", (), "found by its operation id"),
+    ("remit", fresh, remittances.TestRemittances, "test_as_long_as_it_says", (), "of one operation once"),
+    ("find_remittance", answering(None), remittances.TestRemittances, "test_a_day_later", (), "found by its operation"),
 )
 
 OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] = (
@@ -325,24 +360,32 @@ OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] =
     (SimulatorHarness, "source", "quote", mistaking(Unavailable, Refused), rates.TestRates, "test_silence", ()),
 )
 
-ROWS = (*((SimulatedHarness, "bank", *row) for row in BANK), *OTHERS)
+ROWS = (*((SimulatedHarness, "bank", *row) for row in BANK), *((*row, "") for row in OTHERS))
 
 
 @table(
-    ("harness_type", "adapter", "call", "breaker", "suite", "named", "given"),
+    ("harness_type", "adapter", "call", "breaker", "suite", "named", "given", "rule"),
     ROWS,
     ids=[f"{row[1]}.{row[2]}-{row[5]}" for row in ROWS],
 )
 async def test_a_broken_adapter_fails(
-    harness_type: type[Any], adapter: str, call: str, breaker: Breaker, suite: type, named: str, given: tuple[Any, ...]
+    harness_type: type[Any],
+    adapter: str,
+    call: str,
+    breaker: Breaker,
+    suite: type,
+    named: str,
+    given: tuple[Any, ...],
+    rule: str,
 ) -> None:
     [test] = [getattr(suite(), name) for name in dir(suite) if name.startswith(named)]
     await test(harness_type(), *given)  # the unbroken adapter passes
     harness = harness_type()
     broken = getattr(harness, adapter)
     setattr(broken, call, breaker(getattr(broken, call)))
-    with pytest.raises((AssertionError, Fault, pytest.fail.Exception)):
+    with pytest.raises((AssertionError, Fault, pytest.fail.Exception)) as failed:
         await test(harness, *given)
+    assert rule in str(failed.value)
 
 
 async def test_digits_that_a_float_loses_are_missed() -> None:
@@ -384,3 +427,43 @@ async def run_rule(bug: Bug, adapter: type[SunriseBank], fixtures: dict[str, Any
         finally:
             for bank in harness.banks:
                 await bank.http.aclose()
+
+
+_HOOKS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    **dict.fromkeys(("another", "forget", "hold_next_refund", "fail_next_refund", "hold_next_charge"), ((), {})),
+    **dict.fromkeys(("fail_next_charge", "hold_next_remittance", "fail_next_remittance", "remitted"), ((), {})),
+    **dict.fromkeys(("be_away", "refuse_credentials", "recover"), ((), {})),
+    **dict.fromkeys(("asked", "notification", "confirm", "refuse", "say_unknown_status"), (("pay_1",), {})),
+    **dict.fromkeys(("lose_mandate", "restore_mandate", "pass_time", "skew", "spoil_write"), ((None,), {})),
+    **dict.fromkeys(("decline", "lapse"), (("pay_1", None), {})),
+    **dict.fromkeys(("lose_next_answer", "hold_next_write"), ((), {"done": True})),
+    "pay": (("pay_1", None, 1), {}),
+}
+"""All that a BankHarness may play, with arguments."""
+_OF_BANKS = ("charges", "expectations", "hearing", "mandates", "problem", "remittances", "reporting")
+
+
+def test_each_check_of_a_bank_says_its_rule() -> None:
+    """A bare assert would say `assert None is not None`, and pytest.raises `DID NOT RAISE`."""
+    kit = Path(bank.__file__).parent
+    silent = []
+    for path in (*kit.glob("*.py"), *(kit.parent / f"{name}.py" for name in _OF_BANKS)):
+        for node in ast.walk(ast.parse(path.read_text())):
+            is_bare = isinstance(node, ast.Assert) and node.msg is None
+            is_raises = isinstance(node, ast.Call) and ast.unparse(node).startswith("pytest.raises(")
+            if is_bare or (is_raises and "CancelledError" not in ast.unparse(node)):
+                silent.append(f"{path.name}: {ast.unparse(node)}")
+    assert silent == []
+
+
+@pytest.mark.parametrize("name", [*_HOOKS])
+async def test_skip_of_a_harness_names_the_method_to_override(name: str) -> None:
+    with pytest.raises(pytest.skip.Exception, match=f"override .*`{name}`"):
+        await _played(name)
+
+
+async def _played(name: str) -> None:
+    given, more = _HOOKS[name]
+    answer = getattr(BankHarness(), name)(*given, **more)
+    if inspect.isawaitable(answer):
+        await answer
