@@ -209,6 +209,32 @@ async def _walked(app: TestApp, caller: Caller, asked: RequestFilter, size: int)
     return down
 
 
+async def test_requests_of_one_moment_and_id_are_all_listed_once(app: TestApp) -> None:
+    """A caller may send many requests under one X-Request-Id, and several processes answer at the same microsecond."""
+    account = await app.ports.storage.get(Account, app.account.account_id)
+    assert account is not None
+    caller = Caller(account=account, mode=Mode.TEST, key_id="")
+    now = app.clock.monotonic()
+    for process in range(3):
+        log = RequestLog()
+        for number in range(7):
+            path = f"/api/v1/{process}/{number}"
+            log.note(Noted(caller.account_id, Mode.TEST, "key", "GET", path, (), 200, None, now, now, "one-id"))
+        await log.flush(app.ports)
+    for size in (1, 2, 5, 20, 21):
+        seen, cursor = list[str](), None
+        while True:
+            page, _ = await browse_requests(app.ports, caller, RequestFilter(), cursor, size)
+            seen += [each.path for each in page.records]
+            if page.older is None:
+                break
+            cursor = Cursor(page.older)
+        assert len(seen) == len(set(seen)) == 21, size
+        assert await _walked(app, caller, RequestFilter(), size) == ["one-id"] * 21
+        pages = [await list_requests(app.ports, caller, RequestFilter(), number, size) for number in range(1, 23)]
+        assert [each.path for page in pages for each in page.records] == seen, size
+
+
 async def test_filter_value_that_no_request_has_is_refused(app: TestApp) -> None:
     for text in ("100", "599"):
         assert (await app.get(f"/requests?status={text}")).status_code == 200

@@ -104,6 +104,11 @@ def batch_id(account_id: str, mode: Mode, moment: datetime, told_apart: str) -> 
     return f"{ids_from(account_id, mode, moment)}:{told_apart}"
 
 
+def batch_name(made: str) -> str:
+    """Return the part of a batch's id that distinguishes it from others of the same moment."""
+    return made.rpartition(":")[2]
+
+
 def count_ids(account_id: str, mode: Mode, first: datetime, last: datetime) -> tuple[str, str]:
     """Return the range of ids of the hourly counts, including the hours of both moments."""
     prefix = owner_prefix(account_id, mode)

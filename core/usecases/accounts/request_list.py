@@ -15,8 +15,10 @@ from ...domain.accounts.request_log import (
     KEPT,
     NOT_KEPT,
     FirstBatch,
+    RequestBatch,
     RequestCount,
     RequestEntry,
+    batch_name,
     count_ids,
     hour_of,
     hour_start,
@@ -25,7 +27,7 @@ from ...domain.accounts.request_log import (
 )
 from ...domain.errors import shape_error
 from ...domain.payments.tallies import Stretch, stretch
-from ..common.keyset import Cursor, KeysetPage, cut_page
+from ..common.keyset import Cursor, KeysetPage, cut_page, with_records
 from ..common.paging import MomentFilter, Position
 from .request_log import Owner, in_time
 
@@ -54,6 +56,14 @@ class RequestPage(msgspec.Struct, frozen=True, kw_only=True):
     not_kept: int
 
 
+class _Placed(msgspec.Struct, frozen=True):
+    """A request, and its position in the list. Neither moment nor X-Request-Id tells requests apart, because callers
+    choose the latter; the batch and the place in it do."""
+
+    entry: RequestEntry
+    position: Position
+
+
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """A validated filter with its owner."""
 
@@ -80,7 +90,8 @@ async def list_requests(ports: Ports, caller: Caller, asked: RequestFilter, numb
         hours = await _hours(seen, wanted)
         lost = await _not_kept(seen, wanted)
         place = stretch(hours, (number - 1) * size, size)
-        records = [] if place is None else await _of_hours(seen, wanted, hours, place)
+        found = [] if place is None else await _of_hours(seen, wanted, hours, place)
+    records = [each.entry for each in found]
     return RequestPage(records=records, number=number, size=size, total=sum(hours.values()), not_kept=lost)
 
 
@@ -99,29 +110,30 @@ async def browse_requests(
         if cursor is not None and cursor.newer and len(_beyond(found, cursor)) <= size:
             # The top of the list is a full page, like any other.
             cursor, found = None, await _around(seen, wanted, hours, None, size)
-    return cut_page(found, _position, cursor, size), lost
+    page = cut_page(found, _position, cursor, size)
+    return with_records(page, [each.entry for each in page.records]), lost
 
 
-def _position(entry: RequestEntry) -> Position:
-    return Position(entry.at, entry.request_id)
+def _position(placed: _Placed) -> Position:
+    return placed.position
 
 
-def _beyond(entries: list[RequestEntry], cursor: Cursor | None) -> list[RequestEntry]:
-    """Return the entries on the cursor's side."""
+def _beyond(found: list[_Placed], cursor: Cursor | None) -> list[_Placed]:
+    """Return the requests on the cursor's side."""
     if cursor is None:
-        return entries
+        return found
     edge = cursor.position
-    return [each for each in entries if (_position(each) > edge if cursor.newer else _position(each) < edge)]
+    return [each for each in found if (each.position > edge if cursor.newer else each.position < edge)]
 
 
 async def _around(
     seen: Snapshot, wanted: Wanted, hours: Mapping[str, int], cursor: Cursor | None, size: int
-) -> list[RequestEntry]:
-    """Return the entries of whole hours, newest first: from the cursor's hour until more than a page lies beyond the
+) -> list[_Placed]:
+    """Return the requests of whole hours, newest first: from the cursor's hour until more than a page lies beyond the
     cursor."""
     is_newer = cursor is not None and cursor.newer
     edge = None if cursor is None else hour_of(cursor.position.at)
-    found: list[RequestEntry] = []
+    found: list[_Placed] = []
     for hour in sorted((each for each in hours if hours[each]), reverse=not is_newer):
         if edge is not None and (hour < edge if is_newer else hour > edge):
             continue
@@ -164,9 +176,9 @@ async def _hours(seen: Snapshot, wanted: Wanted) -> dict[str, int]:
     return hours
 
 
-async def _of_hours(seen: Snapshot, wanted: Wanted, hours: Mapping[str, int], place: Stretch) -> list[RequestEntry]:
+async def _of_hours(seen: Snapshot, wanted: Wanted, hours: Mapping[str, int], place: Stretch) -> list[_Placed]:
     """Return the requests of a page, newest first, read hour by hour."""
-    found: list[RequestEntry] = []
+    found: list[_Placed] = []
     skipped = place.skipped
     for hour in sorted((each for each in hours if place.first <= each <= place.last and hours[each]), reverse=True):
         of_hour = await _of_hour(seen, wanted, hour)
@@ -175,19 +187,24 @@ async def _of_hours(seen: Snapshot, wanted: Wanted, hours: Mapping[str, int], pl
     return found
 
 
-async def _of_hour(seen: Snapshot, wanted: Wanted, hour: str) -> list[RequestEntry]:
+async def _of_hour(seen: Snapshot, wanted: Wanted, hour: str) -> list[_Placed]:
     """Return all matching requests of one hour, newest first. The rate limits bound their number."""
     start = hour_start(hour)
     first, end = ids_from(*wanted.owner, start), ids_from(*wanted.owner, start + _HOUR)
-    found: list[RequestEntry] = []
+    found: list[_Placed] = []
     for kind in BATCHES:
         low = first
         while batches := await seen[kind].find(id=Between(low, end), limit=_BATCH, readable=True):
-            found += [entry for batch in batches for entry in batch.entries if wanted.takes(entry)]
+            found += [each for batch in batches for each in _placed(batch) if wanted.takes(each.entry)]
             if len(batches) < _BATCH:
                 break
             low = f"{batches[-1].id}\x01"
-    return sorted(found, key=in_time)[::-1]
+    return sorted(found, key=_position, reverse=True)
+
+
+def _placed(batch: RequestBatch) -> list[_Placed]:
+    name = batch_name(batch.id)
+    return [_Placed(each, Position(each.at, f"{name}.{place:04}")) for place, each in enumerate(batch.entries)]
 
 
 def _status(text: str | None) -> int | None:

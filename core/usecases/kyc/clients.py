@@ -103,7 +103,12 @@ async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number
             return Page([shown(ports, client) for client in page.records], number, size, page.total)
         matches: list[ShownClient] = []
         total = 0
-        async for client in _every(seen, criteria):
+        wanted = Listing(
+            kind=Client,
+            criteria={name: each for name, each in criteria.items() if name != "created_at"},
+            made=asked.made(),
+        )
+        async for client in _every(seen, wanted):
             each = shown(ports, client)
             if digits in each.phone:
                 if offset <= total < offset + size:
@@ -185,12 +190,16 @@ async def get_client(ports: Ports, caller: Caller, client_id: str) -> ShownClien
     return shown(ports, client)
 
 
-async def _every(seen: Snapshot, criteria: dict[str, Any]) -> AsyncIterator[Client]:
+async def _every(seen: Snapshot, wanted: Listing[Client]) -> AsyncIterator[Client]:
     """Iterate over all matching clients in batches, newest first."""
-    total = await seen[Client].total(**criteria)
-    for number in range(1, total // _BATCH + 2):
-        for client in await seen[Client].page(number, _BATCH, order=_NEWEST_FIRST, readable=True, **criteria):
+    cursor: Cursor | None = None
+    while True:
+        page = await keyset_page(seen, wanted, cursor, _BATCH)
+        for client in page.records:
             yield client
+        if page.older is None:
+            return
+        cursor = Cursor(page.older)
 
 
 async def every_client(ports: Ports, account_id: str, mode: Mode | None = None, limit: int = 1000) -> list[Client]:
