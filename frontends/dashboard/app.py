@@ -17,6 +17,7 @@ from ...core.domain.errors import Refusal
 from ...core.domain.people.roles import PersonRight, holders
 from ...core.usecases.actions.decisions import Waits
 from ...core.usecases.common.account_time import test_clock_of
+from ...core.usecases.overview.changes import Watched
 from ...core.usecases.people.second_person import Requested
 from ...core.usecases.people.sessions import find_actor, list_accounts_of, require
 from ...ports.bundle import Ports
@@ -64,8 +65,15 @@ ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 
 _READING = ("GET", "HEAD")
-_LIVE = frozenset(("home", "payments", "refunds", "subscriptions", "exchanges", "balance", "payouts", "exports"))
-"""Sections whose pages offer to reload when something changed."""
+_LIVE = {
+    **dict.fromkeys(("home", "payments", "refunds", "subscriptions", "exchanges", "balance"), ""),
+    **dict.fromkeys(("payouts", "settlements"), Watched.SETTLEMENTS),
+    "clients": Watched.CLIENTS,
+    "developers/events": Watched.EVENTS,
+    "developers/requests": Watched.REQUESTS,
+    "exports": "exports",
+}
+"""Sections whose pages offer to reload when something changed, and what their stream is about."""
 _READABLE = {row.path: row for row in ROWS if row.method == "GET"}
 _CORRECTABLE = (400, 401, 409, 422)
 """Statuses of forms that the person can correct and send again."""
@@ -284,13 +292,14 @@ class _Pages:
 
     def _stream(self, ask: Ask, page: Page) -> str:
         """Return the address of the page's live updates; empty if it has none."""
-        section = ask.request.scope["path"].removeprefix(f"{self.site.root}/").partition("/")[0]
+        parts = ask.request.scope["path"].removeprefix(f"{self.site.root}/").split("/")
+        section = "/".join(parts[: 2 if parts[0] == "developers" else 1])
         person = ask.signed_in
         if page.status != 200 or section not in _LIVE or person is None:
             return ""
-        if section == "exports":
-            return ask.to("/stream", about=section)
-        return ask.to("/stream") if person.caller.shops is None else ""
+        if section != "exports" and person.caller.shops is not None:
+            return ""
+        return ask.to("/stream", about=_LIVE[section])
 
     def failed(self, request: Asked, error: Exception) -> Response[str]:
         """Answer a request that no page handles: an unknown address or method, or a fault before the page."""

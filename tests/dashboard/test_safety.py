@@ -323,6 +323,9 @@ async def test_live_updates_need_a_session_and_the_whole_account(app: TestApp) -
     await owner.open("/payments")
     assert "data-stream" in owner.answer.text
     assert (await owner.http.head("/stream")).headers["cache-control"] == "no-store"
+    viewer = await joined(app, Role.VIEWER, email="reader@shop.example")
+    for about, allowed in {"": 200, "clients": 200, "settlements": 403, "events": 403, "requests": 403}.items():
+        assert (await viewer.http.head(f"/stream?about={about}")).status_code == allowed, about
 
 
 async def test_session_ends_with_a_change_of_the_role(app: TestApp) -> None:

@@ -258,7 +258,7 @@ async def test_test_mode_is_said_on_every_page(browser: Browser, company: Compan
 
 async def test_open_page_says_that_there_is_something_new(browser: Browser, company: Company) -> None:
     page, watched = await joined(browser, company, Role.OWNER)
-    async with page.expect_response("**/stream"):
+    async with page.expect_response("**/stream*"):
         await page.goto(f"{company.app}/payments")
     news = page.locator("[data-stream]")
     await expect(news).to_be_hidden()

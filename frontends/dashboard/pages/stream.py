@@ -8,8 +8,8 @@ from litestar.response import Stream
 
 from ....core.domain.people.roles import PersonRight
 from ....core.usecases.exports.exports import list_exports
-from ....core.usecases.overview.changes import latest_change
-from ....core.usecases.people.sessions import Actor, find_actor
+from ....core.usecases.overview.changes import Watched, latest_change
+from ....core.usecases.people.sessions import Actor, find_actor, may, require
 from ...http.edge.streams import Seat, Sight, follow
 from ..cookies import SESSION
 from ..rows import Row
@@ -18,6 +18,13 @@ from ..web import HEADERS, Ask
 
 _PAUSE = 3.0
 """Seconds between two reads. An open page is less urgent than a waiting payer."""
+
+RIGHTS = {
+    Watched.SETTLEMENTS: PersonRight.MONEY,
+    Watched.EVENTS: PersonRight.LOGS,
+    Watched.REQUESTS: PersonRight.LOGS,
+}
+"""Rights that a page needs beyond reading. The stream of its changes needs them, too."""
 
 add(
     {
@@ -30,16 +37,22 @@ add(
 async def stream(ask: Ask) -> Response[bytes] | Stream:
     """Stream a value that changes when something happens in the account. It ends with the session, and each read checks
     that the person still belongs to the account. It names no object, so the page itself decides what is shown."""
-    is_of_exports = ask.query.get("about") == "exports"
+    wish = ask.query.get("about", "")
+    is_of_exports = wish == "exports"
+    watched = Watched(wish) if wish in [*Watched] else Watched.TRADE
     if not is_of_exports:
         ask.require_whole_account()
+    if watched in RIGHTS:
+        require(ask.actor, RIGHTS[watched])
     token, account, mode = ask.cookie(SESSION), ask.actor.account.id, ask.mode
 
     async def read() -> Sight | None:
         actor = await find_actor(ask.ports, token, is_active=False)
         if actor is None or (actor.account.id, actor.mode) != (account, mode):
             return None
-        key = await (_own_exports(ask, actor) if is_of_exports else latest_change(ask.ports, actor.caller))
+        if watched in RIGHTS and not may(actor, RIGHTS[watched]):
+            return None
+        key = await (_own_exports(ask, actor) if is_of_exports else latest_change(ask.ports, actor.caller, watched))
         tag = hashlib.sha256(",".join(key).encode()).hexdigest()[:16]
         return Sight(wire={"news": tag}, key=key, is_final=False, pause=_PAUSE)
 
