@@ -22,14 +22,14 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "start": ("quickstart", "concepts"),
     "money": ("payments", "window", "subscriptions", "refunds", "exchanges", "kyc"),
     "events": ("webhooks", "dashboard", "payloads", "settlement", "states", "errors", "limits", "versioning"),
-    "build": ("client", "sandbox", "testing", "mcp"),
+    "build": ("client", "sandbox", "testing", "mcp", "coming-from-yookassa", "coming-from-stripe"),
 }
 """The pages in reading order."""
 NAMES = tuple(name for names in GROUPS.values() for name in names)
 _ERRORS = "errors"
 _MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
-_PAGE = re.compile(r"(?:\.\./)?(?P<name>[a-z]+)\.md\Z")
+_PAGE = re.compile(r"(?:\.\./)?(?P<name>[a-z-]+)\.md\Z")
 _FENCE = '<figure class="sample"><figcaption>{}</figcaption><pre tabindex="0"><code>{}</code></pre></figure>\n'
 
 
