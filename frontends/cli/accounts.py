@@ -17,7 +17,7 @@ from ...core.usecases.webhooks.endpoints import list_all_endpoints, switch_endpo
 from ...ports.bundle import Ports
 from .arguments import FROM_STDIN, assignments, read_secret
 from .groups import group
-from .output import Answer, fields, shown, table
+from .output import Answer, fields, shown, table, warn
 from .session import answering, reasoned, run_in_app
 from .views import account_document, key_document, keys_table
 
@@ -194,7 +194,7 @@ def set_settings(account_id: str, settings: tuple[str, ...], *, generate_secret:
     before, after = run_in_app(change)
     warning = plain_http_warning(after.settings) if "webhook_url" in texts else None
     if warning is not None:
-        click.echo(f"warning: {warning}", err=True)
+        warn(warning)
     document = account_document(after)
     text = _changes(before, after, texts)
     if not generate_secret:

@@ -8,7 +8,7 @@ import msgspec
 
 from ...core.domain.days import iso
 from ...core.usecases.installation.backups import note_backup
-from .output import Answer, fields, give
+from .output import Answer, fields, give, progress
 from .session import REFUSED, guarded, loaded_settings, run_in_app
 
 
@@ -35,7 +35,8 @@ def backup(*, path: Path | None, note: bool, as_json: bool) -> None:
         settings = loaded_settings().settings
         from ..operations.backup import back_up
 
-        made = asyncio.run(back_up(settings, path, lambda text: click.echo(text, err=True)))
+        with progress() as tell:
+            made = asyncio.run(back_up(settings, path, tell))
         document = {"path": str(path), **msgspec.to_builtins(made), "sound": made.is_sound}
         text = fields({name.replace("_", " "): value for name, value in document.items()})
         return Answer(document=document, text=text)

@@ -1,12 +1,10 @@
 """`cambist config …`: settings of the installation."""
 
-import click
-
 from ..app.public_addresses import unsafe_addresses
 from ..settings.plugins import all_installed, named_by
 from .groups import group
 from .notifications import address_document, address_table, known_addresses
-from .output import Answer, table
+from .output import Answer, table, warn
 from .session import answering, loaded_settings
 
 
@@ -22,7 +20,7 @@ def check() -> Answer:
     loaded = loaded_settings()
     unsafe = unsafe_addresses(loaded.settings)
     for fault in unsafe:
-        click.echo(f"warning: {fault}", err=True)
+        warn(fault)
     file = None if loaded.config_file is None else str(loaded.config_file)
     rows = [(each.name, each.value, each.origin, each.meaning) for each in loaded.explained]
     adapters = all_installed(named_by(loaded.settings))

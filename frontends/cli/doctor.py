@@ -9,6 +9,8 @@ from ...core.usecases.operators.findings import Finding, Level
 from .output import printed, shown
 from .session import REFUSED, guarded
 
+_COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILED: "red"}
+
 
 @click.command()
 @click.option(
@@ -45,7 +47,8 @@ def doctor(*, full: bool, as_json: bool) -> None:
 
 def _line(name: str, finding: Finding) -> str:
     remedy = "" if finding.remedy is None else f"\n{'':21}-> {shown(finding.remedy)}"
-    return f"{finding.level:<8} {name:<11} {shown(finding.message)}{remedy}"
+    level = click.style(f"{finding.level:<8}", fg=_COLOURS[finding.level])
+    return f"{level} {name:<11} {shown(finding.message)}{remedy}"
 
 
 def _document(told: Sequence[tuple[str, Finding]], counts: Mapping[Level, int]) -> dict[str, Any]:

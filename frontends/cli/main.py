@@ -1,5 +1,6 @@
 """Entry point of `cambist`. Each subject is a separate module, loaded when it is called."""
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
@@ -8,6 +9,7 @@ from io import TextIOWrapper
 import click
 
 from .groups import Group
+from .output import colours
 from .session import INTERRUPTED
 
 HEADINGS: Mapping[str, Mapping[str, str]] = {
@@ -94,12 +96,12 @@ class Cambist(Group):
 @click.option("--config", metavar="FILE", help="Settings file. Default: ./cambist.toml.")
 @click.option("--data-dir", metavar="FOLDER", help="Data folder. Default: ./cambist-data.")
 @click.version_option(package_name="cambist", prog_name="cambist")
-def cli(config: str | None, data_dir: str | None) -> None:
+def cli(config: str | None, data_dir: str | None) -> None:  # noqa: ARG001 - session.py reads them from the context
     """Run and operate cambist, a payment service for merchants.
 
     Settings come from CAMBIST_* variables and cambist.toml: see `cambist config check`.
     """
-    # session.py reads both options from the context.
+    click.get_current_context().color = colours(os.environ)
 
 
 def main() -> None:

@@ -4,15 +4,20 @@ of them, and standard output has nothing but the answer."""
 import csv
 import functools
 import io
+import os
 import select
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
 import msgspec
 
 from ..terminal_texts import escaped, json_text
+
+_REST_OF_LINE = "\x1b[K"
+"""Terminal sequence that clears the rest of a line."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +33,20 @@ def printed(document: Any, *, indent: int = 2) -> bytes:
     return json_text(document, indent=indent).encode()
 
 
+def colours(environ: Mapping[str, str]) -> bool | None:
+    """Return whether output has colours: NO_COLOR forbids and FORCE_COLOR demands them. None: on terminals."""
+    if environ.get("NO_COLOR"):
+        return False
+    if environ.get("FORCE_COLOR", "0") not in ("", "0"):
+        return True
+    return False if environ.get("TERM") == "dumb" else None
+
+
+def warn(text: str) -> None:
+    """Print a warning on standard error."""
+    click.echo(f"{click.style('warning:', fg='yellow')} {text}", err=True)
+
+
 def give(answer: Answer, *, as_json: bool) -> None:
     """Print the answer to standard output."""
     click.echo(printed(answer.document) if as_json else answer.text)
@@ -41,9 +60,28 @@ def complain(
         error = {"code": code, "message": "; ".join(lines)} | ({} if details is None else {"details": details})
         click.echo(printed({"error": error}))
     for line in lines:
-        click.echo(f"error: {shown(line)}", err=True)
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {shown(line)}", err=True)
     if doc_url is not None:
         click.echo(f"help: {shown(doc_url)}", err=True)
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """Show progress on standard error: on a terminal in one line that is rewritten, elsewhere only its last state."""
+    rewrites = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    last = ""
+
+    def tell(text: str) -> None:
+        nonlocal last
+        last = shown(text)
+        if rewrites:
+            click.echo(f"\r{last}{_REST_OF_LINE}", nl=False, err=True, color=True)
+
+    try:
+        yield tell
+    finally:
+        if last:
+            click.echo(f"\r{_REST_OF_LINE}" if rewrites else last, nl=not rewrites, err=True, color=True)
 
 
 def reader_is_gone() -> bool:
@@ -70,7 +108,8 @@ def shown(value: Any) -> str:
 def fields(pairs: Mapping[str, Any]) -> str:
     """Return aligned `name value` lines."""
     width = max((len(name) for name in pairs), default=0)
-    return "\n".join(f"{name.ljust(width)}  {shown(value)}".rstrip() for name, value in pairs.items())
+    names = {name: click.style(name.ljust(width), fg="cyan") for name in pairs}
+    return "\n".join(f"{names[name]}  {shown(value)}".rstrip() for name, value in pairs.items())
 
 
 class CsvText:
@@ -112,6 +151,7 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return aligned columns under titles."""
     lines = [list(titles), *([shown(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
-    return "\n".join(
+    head, *body = (
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
+    return "\n".join([click.style(head, bold=True), *body])

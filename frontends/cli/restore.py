@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from .output import Answer, fields, give
+from .output import Answer, fields, give, progress
 from .session import REFUSED, guarded, loaded_settings
 
 
@@ -30,7 +30,8 @@ def restore(*, path: Path, replace: bool, yes: bool, as_json: bool) -> None:
 
         if not yes:
             click.confirm(f"Put {path} in the place of {settings.database_location}?", abort=True, err=True)
-        done = asyncio.run(put_back(settings, path, lambda text: click.echo(text, err=True), replace=replace))
+        with progress() as tell:
+            done = asyncio.run(put_back(settings, path, tell, replace=replace))
         document = msgspec.to_builtins(done)
         return Answer(document=document, text=fields({name.replace("_", " "): each for name, each in document.items()}))
 

@@ -24,7 +24,7 @@ from ...ports.vault import VaultError
 from ..operations.signing_in import signed_in
 from ..settings.settings import SettingsError
 from ..settings.sources import Loaded, load
-from .output import Answer, complain, give, reader_is_gone
+from .output import Answer, complain, give, reader_is_gone, warn
 from .views import action_document, action_text
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ def loaded_settings(**flags: Any) -> Loaded:
     everywhere = click.get_current_context().find_root().params
     loaded = load(os.environ, {**everywhere, **flags}, Path.cwd())
     for warning in loaded.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        warn(warning)
     return loaded
 
 

@@ -9,7 +9,7 @@ import pytest
 from cambist.core.usecases.accounts import accounts as usecases
 from cambist.frontends.cli import main as entry
 from cambist.frontends.cli.arguments import Duration, assignments
-from cambist.frontends.cli.output import fields, printed, shown, table
+from cambist.frontends.cli.output import colours, fields, printed, progress, shown, table
 from tests import tables
 from tests.cli.conftest import Call
 
@@ -230,8 +230,55 @@ class TestArguments:
 
 class TestOutput:
     def test_columns_are_aligned_and_have_no_trailing_space(self) -> None:
-        assert table(("a", "bb"), [("long", None), ("x", True)]) == "a     bb\nlong  -\nx     true"
-        assert fields({"a": 1, "long": "x"}) == "a     1\nlong  x"
+        assert click.unstyle(table(("a", "bb"), [("long", None), ("x", True)])) == "a     bb\nlong  -\nx     true"
+        assert click.unstyle(fields({"a": 1, "long": "x"})) == "a     1\nlong  x"
+
+    @tables.table(
+        ("environ", "expected"),
+        [
+            ({}, None),
+            ({"NO_COLOR": "1"}, False),
+            ({"NO_COLOR": ""}, None),
+            ({"FORCE_COLOR": "1"}, True),
+            ({"FORCE_COLOR": "0"}, None),
+            ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+            ({"TERM": "dumb"}, False),
+            ({"TERM": "dumb", "FORCE_COLOR": "3"}, True),
+        ],
+    )
+    def test_colours_follow_no_color_and_force_color(self, environ: dict[str, str], expected: bool | None) -> None:
+        assert colours(environ) is expected
+
+    def test_colours_of_answers_warnings_and_errors_can_be_forced(self, call: Call) -> None:
+        plain = {"NO_COLOR": "", "FORCE_COLOR": ""}
+        strange = {"CAMBIST_COLOUR": "red"}
+        for arguments in (("config", "check"), ("doctor",), ("account", "show", "acc_1")):
+            text = call(*arguments, env={**plain, **strange})
+            coloured = call(*arguments, env={**plain, **strange, "FORCE_COLOR": "1"})
+            assert "\x1b[" not in text.out + text.err
+            assert "\x1b[" in (coloured.err if text.status else coloured.out)
+            assert "\x1b[33mwarning:\x1b[0m CAMBIST_COLOUR" in coloured.err
+            assert click.unstyle(coloured.err) == text.err
+        answer = call("config", "check", "--json", env={**plain, "FORCE_COLOR": "1"})
+        assert answer.document["settings"], "JSON has no colours"
+
+    def test_progress_is_one_line_with_its_last_state_without_a_terminal(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with progress() as tell:
+            for count in range(100):
+                tell(f"table {count}\x07")
+        assert capsys.readouterr().err == "table 99\\x07\n"
+
+    def test_progress_rewrites_its_line_on_a_terminal(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+        monkeypatch.setenv("TERM", "xterm")
+        with progress() as tell:
+            tell("table 1")
+            tell("table 2")
+        assert capsys.readouterr().err == "\rtable 1\x1b[K\rtable 2\x1b[K\r\x1b[K"
 
     def test_control_characters_are_escaped(self) -> None:
         assert shown("a\x1b[2Jb\u202ec\nd") == "a\\x1b[2Jb\\u202ec\\nd"

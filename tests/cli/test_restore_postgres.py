@@ -27,6 +27,7 @@ def url(server: str, postgres_template: str, programs: None, call: Call) -> Iter
         call("account", "create", "Before", env=at(made))
         told = call("backup", "b1", "--json", env=at(made))
         assert told.status == 0, told.err
+        assert told.err == "0 uploaded files copied; checking\n"
         assert (told.document["sound"], told.document["database"]) == (True, "cambist.dump")
         call("account", "create", "After", env=at(made))
         yield made
@@ -53,6 +54,18 @@ def test_restored_backup_is_quarantined_until_it_is_resumed(call: Call, url: str
         assert "restored from a backup" in hold_line(call, empty)
         assert call("resume", "--yes", env=at(empty)).status == 0
         assert hold_line(call, empty).startswith("ok")
+
+
+def test_dump_and_load_report_each_table_once(url: str, server: str, tmp_path: Path) -> None:
+    dumped: list[str] = []
+    asyncio.run(postgres_dump.dump(url, tmp_path / "it.dump", dumped.append))
+    tables = [each.partition(": ")[2] for each in dumped]
+    assert {"accounts", "payments"} <= set(tables)
+    assert dumped == [f"table {number}: {name}" for number, name in enumerate(dict.fromkeys(tables), 1)]
+    with database(server) as empty:
+        loaded: list[str] = []
+        asyncio.run(postgres_dump.load(empty, tmp_path / "it.dump", loaded.append, replace=False))
+    assert sorted(each.partition(": ")[2] for each in loaded) == sorted(tables)
 
 
 def test_existing_database_is_replaced_only_on_request(call: Call, url: str) -> None:

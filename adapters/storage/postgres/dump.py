@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +17,8 @@ _GRACE = 10.0
 """Seconds that a program has to end after SIGTERM."""
 _TOLD = 5
 """Lines of a failed program's output in our error message. The last lines say why it failed."""
+_COPIED = re.compile(r' table "(?:[^."]+\.)?([^"]+)"')
+"""Line of both programs about the rows of a table. Lines about its definition have `TABLE`."""
 _TABLES = """
 SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
 WHERE relkind IN ('r', 'p') AND nspname NOT IN ('pg_catalog', 'information_schema') AND nspname NOT LIKE 'pg_toast%'
@@ -57,7 +60,7 @@ async def is_empty(url: str) -> bool:
 
 
 async def _run(program: str, arguments: Sequence[str], url: str | None, tell: Tell) -> None:
-    """Run a program to its end, without a time limit, and pass its output to `tell`."""
+    """Run a program to its end, without a time limit, and report its progress to `tell`."""
     environ = dict(os.environ)
     if url is not None:
         shown, password = _without_password(url)
@@ -89,12 +92,15 @@ async def _run(program: str, arguments: Sequence[str], url: str | None, tell: Te
 
 
 async def _listen(process: asyncio.subprocess.Process, tell: Tell) -> Sequence[str]:
+    """Return the last lines of a program's output. Report each table that it copies."""
     last: deque[str] = deque(maxlen=_TOLD)
+    tables = 0
     while process.stderr is not None and (line := await process.stderr.readline()):
         text = line.decode("utf-8", "replace").strip()
         last.append(text)
-        if " table " in text:
-            tell(text.partition(": ")[2])
+        if found := _COPIED.search(text):
+            tables += 1
+            tell(f"table {tables}: {found[1]}")
     return last
 
 
