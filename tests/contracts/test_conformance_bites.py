@@ -4,6 +4,7 @@ import ast
 import inspect
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from cambist.frontends.conformance import (
     kyc,
     mandates,
     payouts,
+    problem,
     rates,
     remittances,
     reporting,
@@ -26,7 +28,7 @@ from cambist.frontends.conformance.bank import bank, extremes
 from cambist.frontends.conformance.bank_harness import BankHarness
 from cambist.frontends.conformance.harnesses import RatesHarness
 from cambist.frontends.conformance.receipts import receipt
-from cambist.ports.bank import RefundStatus
+from cambist.ports.bank import BankCapabilities, RefundStatus
 from cambist.ports.chain import Final, NotFound
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.kyc import CheckStatus
@@ -100,16 +102,19 @@ def mistaking(fault: type[Fault], for_: type[Fault]) -> Breaker:
     return breaker
 
 
-def swallowing(call: Call) -> Call:
-    """A lost answer is taken for a good one."""
+def ignoring(fault: type[Fault]) -> Breaker:
+    """Return a breaker that takes this fault for a good answer."""
 
-    async def broken(*given: Any) -> Any:
-        try:
-            return await call(*given)
-        except OutcomeUnknown:
-            return None
+    def breaker(call: Call) -> Call:
+        async def broken(*given: Any) -> Any:
+            try:
+                return await call(*given)
+            except fault:
+                return None
 
-    return broken
+        return broken
+
+    return breaker
 
 
 def cutting(call: Call) -> Call:
@@ -191,6 +196,13 @@ def whole(call: Call) -> Call:
     return broken
 
 
+class ClosingHarness(SimulatedHarness):
+    """A bank that closes invoices."""
+
+    def __init__(self) -> None:
+        super().__init__(BankCapabilities(simulated=True, cancels_invoices=True))
+
+
 UNSURE = mistaking(OutcomeUnknown, Unavailable)
 """Reports an operation with an unknown outcome as not done. The service would try another route, and money could move
 twice."""
@@ -212,7 +224,7 @@ BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...], str], ...] = (
     ("find_refund", turned(status=RefundStatus.DONE), bank.TestRefunds, "test_refund_that_failed", (), "FAILED"),
     ("refund", whole, bank.TestReceipts, "test_each_part_that_goes_back_has_its_own", (), "the receipt of that part"),
     ("refund", fresh, bank.TestRefunds, "test_a_repeat_moves_no_second_money", (), "no second money"),
-    ("refund", swallowing, bank.TestRefunds, "test_lost_answer", (True,), _LOST),
+    ("refund", ignoring(OutcomeUnknown), bank.TestRefunds, "test_lost_answer", (True,), _LOST),
     ("bind", fresh, mandates.TestBinding, "test_a_repeat_is_the_same_operation", (), "a repeat of a binding"),
     ("bind", UNSURE, mandates.TestBinding, "test_a_lost_answer", (True,), _LOST),
     ("bind", a_hundredfold, mandates.TestBinding, "test_provider_is_asked_for_the_first", (), _MIXED),
@@ -360,7 +372,19 @@ OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] =
     (SimulatorHarness, "source", "quote", mistaking(Unavailable, Refused), rates.TestRates, "test_silence", ()),
 )
 
-ROWS = (*((SimulatedHarness, "bank", *row) for row in BANK), *((*row, "") for row in OTHERS))
+CLOSING: tuple[tuple[str, Breaker, type, str, tuple[Any, ...], str], ...] = (
+    ("cancel_invoice", answering(None), bank.TestClosing, "test_a_closed_invoice", (), "was closed must be over"),
+    ("cancel_invoice", ignoring(Refused), bank.TestClosing, "test_paid_invoice", (), "is paid cannot be closed"),
+    ("cancel_invoice", ignoring(Refused), bank.TestClosing, "test_unknown_invoice", (), "does not exist cannot be"),
+    ("cancel_invoice", UNSURE, bank.TestClosing, "test_a_lost_answer", (True,), _LOST),
+)
+"""Of a bank that closes invoices."""
+
+ROWS = (
+    *((SimulatedHarness, "bank", *row) for row in BANK),
+    *((ClosingHarness, "bank", *row) for row in CLOSING),
+    *((*row, "") for row in OTHERS),
+)
 
 
 @table(
@@ -379,6 +403,8 @@ async def test_a_broken_adapter_fails(
     rule: str,
 ) -> None:
     [test] = [getattr(suite(), name) for name in dir(suite) if name.startswith(named)]
+    if suite is bank.TestClosing:
+        test = partial(_closing, test)
     await test(harness_type(), *given)  # the unbroken adapter passes
     harness = harness_type()
     broken = getattr(harness, adapter)
@@ -386,6 +412,14 @@ async def test_a_broken_adapter_fails(
     with pytest.raises((AssertionError, Fault, pytest.fail.Exception)) as failed:
         await test(harness, *given)
     assert rule in str(failed.value)
+
+
+async def _closing(test: Call, harness: BankHarness, *given: Any) -> None:
+    """Run a test of TestClosing with the arguments that it wants, among them its fixture's."""
+    wanted = inspect.signature(test).parameters
+    values = dict(zip([each for each in wanted if each not in ("bank_harness", "closing")], given, strict=True))
+    values |= {"bank_harness": harness, "closing": harness.bank}
+    await test(**{each: values[each] for each in wanted})
 
 
 async def test_digits_that_a_float_loses_are_missed() -> None:
@@ -427,6 +461,18 @@ async def run_rule(bug: Bug, adapter: type[SunriseBank], fixtures: dict[str, Any
         finally:
             for bank in harness.banks:
                 await bank.http.aclose()
+
+
+_AT_FAULTS = (problem.WriteRules, problem.ReadRules, problem.CancelRules, problem.TwoProcessRules)
+
+
+def test_plain_rules_run_before_tables_of_faults() -> None:
+    """The first failure of `pytest -x` then shows the cause, and not what follows from it."""
+    shipped = [each for name, each in vars(bank).items() if name.startswith("Test")]
+    faults = [each for each in shipped if issubclass(each, _AT_FAULTS)]
+    assert len(faults) == 6
+    assert shipped[-len(faults) :] == faults
+    assert shipped.index(bank.TestRequests) < shipped.index(bank.TestRefunds)
 
 
 _HOOKS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
