@@ -20,7 +20,8 @@ from ...ports.bundle import Ports
 from .edge.answers import answer, made
 from .edge.bodies import page_of
 from .edge.operation import FOUND_BY, PAGES, ApiRequest, Operation, Refusals
-from .views import PaymentsView, PaymentView, payment_view, payments_view
+from .records import PaymentView, payment_view
+from .views import PaymentsView, payments_view
 
 
 class ChargeWindowView(msgspec.Struct, frozen=True, kw_only=True):

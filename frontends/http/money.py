@@ -10,27 +10,15 @@ from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.days import iso
 from ...core.domain.settlement.rates import shown
-from ...core.usecases.ledger.balance import Balance, read_balance
+from ...core.usecases.ledger.balance import read_balance
 from ...core.usecases.settlement.rates import MerchantRates, merchant_rates
 from ...ports.bundle import Ports
 from .edge.answers import answer
 from .edge.operation import UUID, ApiRequest, Operation, Query
+from .records import BalanceView, balance_view
 
 PAIR = "RUB/USDT"
 NOTE = "Informational: the credit is computed at full precision with the rate of the settlement."
-
-
-class BalanceView(msgspec.Struct, frozen=True, kw_only=True):
-    """The balance (docs/settlement.md "The balance")."""
-
-    available_usdt: Annotated[str, Meta(description="USDT available for payout now")]
-    reserved_usdt: Annotated[str, Meta(description="USDT reserved for payouts under way")]
-    pending_rub: Annotated[str, Meta(description="Accepted RUB that wait for settlement")]
-    total_settled_usdt: Annotated[
-        str, Meta(description="All USDT ever received; refunds after settlement and payouts do not lower it")
-    ]
-    total_withdrawn_usdt: Annotated[str, Meta(description="Sum of all payouts")]
-    updated_at: Annotated[str, Meta(description="Present time: the balance is always up to date")]
 
 
 class RateView(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,18 +29,6 @@ class RateView(msgspec.Struct, frozen=True, kw_only=True):
     rate_merchant: Annotated[str, Meta(description="RUB per USDT, with all fees and markup")]
     updated_at: Annotated[str, Meta(description="Time of the last change")]
     note: Annotated[str, shared.NOTE]
-
-
-def balance_view(balance: Balance) -> BalanceView:
-    """Return the balance object of the API."""
-    return BalanceView(
-        available_usdt=str(balance.available),
-        reserved_usdt=str(balance.reserved),
-        pending_rub=str(balance.pending),
-        total_settled_usdt=str(balance.settled),
-        total_withdrawn_usdt=str(balance.withdrawn),
-        updated_at=iso(balance.at),
-    )
 
 
 def rate_view(rates: MerchantRates) -> RateView:

@@ -20,14 +20,13 @@ from ...ports.bundle import Ports
 from .edge.answers import answer, made
 from .edge.bodies import page_of
 from .edge.operation import FORMAT, FOUND_BY, PAGES, UUID, ApiRequest, Operation, Query, Refusals
+from .records import PaymentView, payment_view
 from .views import (
     Pagination,
     PaymentsView,
-    PaymentView,
     csv_answer,
     file_rows,
     pagination,
-    payment_view,
     payments_view,
     wants_csv,
 )

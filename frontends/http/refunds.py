@@ -1,15 +1,13 @@
 """HTTP API of refunds, without business rules (docs/refunds.md "Refunds"; docs/sandbox.md "The calls")."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from litestar.types import ASGIApp
-from msgspec import UNSET, Meta, UnsetType
 
 from ...core.domain import shared_fields as shared
-from ...core.domain.accounts.accounts import Caller, Mode
+from ...core.domain.accounts.accounts import Caller
 from ...core.domain.accounts.key_terms import Right
-from ...core.domain.days import iso, iso_or_none
 from ...core.domain.refunds.orders import RefundOrder
 from ...core.domain.refunds.refunds import Refund, RefundStatus
 from ...core.usecases.common.paging import Page
@@ -21,61 +19,13 @@ from ...ports.bundle import Ports
 from .edge.answers import answer, made
 from .edge.bodies import page_of
 from .edge.operation import FORMAT, FOUND_BY, PAGES, UUID, ApiRequest, Operation, Query, Refusals
+from .records import RefundView, refund_view
 from .views import Pagination, csv_answer, file_rows, pagination, wants_csv
-
-
-class RefundView(msgspec.Struct, frozen=True, kw_only=True):
-    """The refund object (docs/refunds.md "Refunds"). `id` and `refund_id` are the same."""
-
-    id: Annotated[str, shared.ID]
-    refund_id: Annotated[str, Meta(description="Id of the refund")]
-    payment_id: Annotated[str, shared.PAYMENT_ID]
-    amount_rub: Annotated[str, shared.AMOUNT_RUB]
-    amount_usdt: Annotated[
-        str | None, Meta(description="USDT taken from the available balance, if the payment was settled; else null")
-    ]
-    rate_market: Annotated[
-        str | None, Meta(description="Rate of the payment's settlement, used for `amount_usdt`; else null")
-    ]
-    status: Annotated[str, shared.STATUS]
-    pending_reason: Annotated[
-        str | None, Meta(description="Why a pending refund waits: `awaiting_approval`, `insufficient_balance`")
-    ]
-    external_id: Annotated[str | None, shared.EXTERNAL_ID]
-    reason: Annotated[str | None, Meta(description="Your reason")]
-    failure_reason: Annotated[str | None, shared.FAILURE_REASON]
-    metadata: Annotated[dict[str, Any] | None, shared.METADATA]
-    shop_id: Annotated[str, shared.SHOP_ID]
-    created_at: Annotated[str, shared.CREATED_AT]
-    completed_at: Annotated[str | None, shared.COMPLETED_AT]
-    sandbox: Annotated[bool | UnsetType, shared.SANDBOX] = UNSET
 
 
 class RefundsView(msgspec.Struct, frozen=True, kw_only=True):
     data: Annotated[list[RefundView], shared.DATA]
     pagination: Annotated[Pagination, shared.PAGINATION]
-
-
-def refund_view(refund: Refund) -> RefundView:
-    """Return the refund object of the API."""
-    return RefundView(
-        id=refund.id,
-        refund_id=refund.id,
-        payment_id=refund.payment_id,
-        amount_rub=str(refund.amount),
-        amount_usdt=None if refund.taken_usdt is None else str(refund.taken_usdt),
-        rate_market=refund.rate_market,
-        status=refund.status.value,
-        pending_reason=None if refund.pending_reason is None else refund.pending_reason.value,
-        external_id=refund.external_id,
-        reason=refund.reason,
-        failure_reason=refund.failure_reason,
-        metadata=refund.metadata,
-        shop_id=refund.shop_id,
-        created_at=iso(refund.created_at),
-        completed_at=iso_or_none(refund.completed_at),
-        sandbox=True if refund.mode is Mode.TEST else UNSET,
-    )
 
 
 def refunds_view(page: Page[Refund]) -> RefundsView:

@@ -13,7 +13,7 @@ from ...core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from ...ports.bundle import Ports
 from .edge.answers import answer
 from .edge.operation import ApiRequest, Operation
-from .views import PaymentView, payment_view
+from .records import PaymentView, payment_view
 
 
 class ForgottenView(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,11 +6,10 @@ from typing import Annotated
 
 import msgspec
 from litestar.types import ASGIApp
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from ...core.domain import shared_fields as shared
-from ...core.domain.accounts.accounts import Caller, Mode
-from ...core.domain.days import iso, iso_or_none
+from ...core.domain.accounts.accounts import Caller
 from ...core.domain.settlement.rates import merchant_rate
 from ...core.domain.settlement.settlement import Settlement, SettlementItem
 from ...core.usecases.common.paging import MomentFilter, Page
@@ -25,23 +24,8 @@ from ...ports.bundle import Ports
 from .edge.answers import answer
 from .edge.bodies import page_of
 from .edge.operation import FORMAT, MADE, PAGES, ApiRequest, Operation, Refusals
+from .records import SettlementView, settlement_view
 from .views import Pagination, csv_answer, pagination, wants_csv
-
-
-class SettlementView(msgspec.Struct, frozen=True, kw_only=True):
-    """A statement (docs/settlement.md "Reconciling")."""
-
-    id: Annotated[str, shared.ID]
-    cutoff: Annotated[str, Meta(description="Payments paid before this time are included")]
-    started_at: Annotated[str, Meta(description="Time of the start, whose rate applies")]
-    completed_at: Annotated[str | None, shared.COMPLETED_AT]
-    rate_market: Annotated[str, shared.RATE_MARKET]
-    payments: Annotated[int, shared.PAYMENTS]
-    amount_rub: Annotated[str, shared.AMOUNT_RUB]
-    fee_usdt: Annotated[str, Meta(description="Fee of the service")]
-    credit_usdt: Annotated[str, Meta(description="Increase of the balance, after the fee")]
-    withdrawal_id: Annotated[str | None, shared.WITHDRAWAL_ID]
-    sandbox: Annotated[bool | UnsetType, shared.SANDBOX] = UNSET
 
 
 class ItemView(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,23 +50,6 @@ class SettlementsView(msgspec.Struct, frozen=True, kw_only=True):
 class ItemsView(msgspec.Struct, frozen=True, kw_only=True):
     data: Annotated[list[ItemView], shared.DATA]
     pagination: Annotated[Pagination, shared.PAGINATION]
-
-
-def settlement_view(settlement: Settlement) -> SettlementView:
-    """Return the settlement object of the API."""
-    return SettlementView(
-        id=settlement.id,
-        cutoff=iso(settlement.cutoff),
-        started_at=iso(settlement.started_at),
-        completed_at=iso_or_none(settlement.completed_at),
-        rate_market=settlement.rate_market,
-        payments=settlement.payments,
-        amount_rub=str(settlement.amount),
-        fee_usdt=str(settlement.fee),
-        credit_usdt=str(settlement.credit),
-        withdrawal_id=settlement.withdrawal_id,
-        sandbox=True if settlement.mode is Mode.TEST else UNSET,
-    )
 
 
 def settlements_view(page: Page[Settlement]) -> SettlementsView:

@@ -11,7 +11,7 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.ledger import BalanceType, EntryKind, journal_entry
 from cambist.core.usecases.ledger.ledger import post
 from cambist.frontends.app.compose import open_app
-from cambist.frontends.http.movements import MovementView
+from cambist.frontends.http.records import MovementView
 from cambist.frontends.http.withdrawals import WithdrawalItemView
 from cambist.frontends.settings.sources import load
 from tests.cli.conftest import Call
