@@ -4,6 +4,7 @@
 - docs/ru/errors.md, docs/ru/payloads.md and docs/ru/states.md, the same in the words of docs/russian.py;
 - docs/payloads.md, from the schemas of events' bodies;
 - the table of docs/cli.md, from the commands;
+- the signatures of docs/embedding.md, from the public classes;
 - docs/settings.md, from the settings of the installation and of shipped adapters;
 - docs/states.md and docs/images/states-*.svg, from the tables of moves; drawing needs Graphviz (its `dot`);
 - frontends/http/openapi/examples.json, from a tour through every operation;
@@ -50,6 +51,7 @@ from cambist.frontends.settings.settings import OPTIONS, Settings  # noqa: E402
 from cambist.frontends.settings.shipped import SHIPPED  # noqa: E402
 from cambist.ports.settings import Option  # noqa: E402
 from docs import english, russian  # noqa: E402
+from docs.signatures import HEADING, signatures  # noqa: E402
 
 DOCS = ROOT / "docs"
 CLIENT_CALLS = ROOT / "frontends" / "http" / "openapi" / "client_calls.json"
@@ -204,6 +206,11 @@ def cli_page() -> str:
     return written + _COMMANDS + "\n".join(rows) + "\n"
 
 
+def embedding_page() -> str:
+    """docs/embedding.md: as it is written, with the signatures at its end."""
+    return (DOCS / "embedding.md").read_text("utf-8").partition(HEADING)[0] + signatures()
+
+
 def settings_page() -> str:
     """docs/settings.md."""
     shared: dict[str, Option] = {}
@@ -314,6 +321,7 @@ def main() -> None:
     (DOCS / "payloads.md").write_text(payloads_page(), "utf-8")
     (DOCS / "ru" / "payloads.md").write_text(russian_payloads_page(), "utf-8")
     (DOCS / "cli.md").write_text(cli_page(), "utf-8")
+    (DOCS / "embedding.md").write_text(embedding_page(), "utf-8")
     (DOCS / "settings.md").write_text(settings_page(), "utf-8")
     EXAMPLES.write_bytes(asyncio.run(recorded()))
     CLIENT_CALLS.write_bytes(calls_page())

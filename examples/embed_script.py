@@ -15,7 +15,7 @@ async def take_a_payment(database: str) -> list[str]:
     heard: list[str] = []
 
     async def on_event(event: cambist.Event) -> None:
-        if isinstance(event.payload, cambist.PaymentPayload):
+        if isinstance(event.payload, cambist.PaymentStatusChanged):
             heard.append(f"{event.payload.external_id} is {event.payload.status}")
 
     async with cambist.open(database, on_event=on_event) as service:

@@ -20,7 +20,7 @@ async def order(order: FromPath[str]) -> dict[str, str]:
     service = await pay.service()
     merchant = await service.merchant(await service.account("My shop", create=True))
     payment = await merchant.create_payment("490.00", external_id=order)
-    return {"pay_at": merchant.payment_url(payment)}
+    return {"pay_at": payment.payment_url}
 
 
 @asgi(PLACE, is_mount=True, copy_scope=True)

@@ -21,7 +21,7 @@ async def order(request: Request) -> Response:
     service = await pay.service()
     merchant = await service.merchant(await service.account("My shop", create=True))
     payment = await merchant.create_payment("490.00", external_id=request.path_params["order"])
-    return JSONResponse({"pay_at": merchant.payment_url(payment)})
+    return JSONResponse({"pay_at": payment.payment_url})
 
 
 app = Starlette(routes=[Route("/orders/{order}", order, methods=["POST"]), Mount(PLACE, pay)], lifespan=pay.lifespan)

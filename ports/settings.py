@@ -151,12 +151,14 @@ def _plain(value: Any) -> Any:
 
 
 def read_text(raw: Any) -> str:
+    """Read a text that is not empty."""
     if not isinstance(raw, str) or not raw:
         raise ValueError("must be text")
     return raw
 
 
 def read_path(raw: Any) -> Path:
+    """Read a path; `~` is the home folder."""
     text = raw if isinstance(raw, str) else str(raw) if isinstance(raw, Path) else ""
     if not text or "\0" in text:
         raise ValueError("must be a path")
@@ -164,12 +166,15 @@ def read_path(raw: Any) -> Path:
 
 
 def read_host(raw: Any) -> str:
+    """Read a host name or an IP address."""
     if not _HOST.match(read_text(raw)):
         raise ValueError("must be a host name or an IP address, without port")
     return str(raw)
 
 
 def read_integer(low: int, high: int) -> Callable[[Any], int]:
+    """Return the reader of a whole number from `low` to `high`."""
+
     def read(raw: Any) -> int:
         if isinstance(raw, str) and _DIGITS.match(raw):
             raw = int(raw)
@@ -182,6 +187,7 @@ def read_integer(low: int, high: int) -> Callable[[Any], int]:
 
 
 def read_boolean(raw: Any) -> bool:
+    """Read `true` or `false`."""
     if isinstance(raw, bool):
         return raw
     if not isinstance(raw, str) or raw.lower() not in ("true", "false"):

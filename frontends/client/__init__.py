@@ -1,13 +1,14 @@
 """Client library for merchants: a typed client, sync and async, and webhook verification.
 
 It does not depend on the server. From the service it imports only the error catalogue and the signature check, both
-pure code. Needs `pip install cambist[client]`.
+pure code. The clients need `pip install cambist[client]`; the records and webhooks, which embedding programs use too,
+need only msgspec, so the clients are imported at their first use.
 """
 
 from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 from .account import Account
-from .clients import AsyncClient, Client, Health
 from .errors import NO_ANSWER, UNEXPECTED_ANSWER, Advice, CambistError, NoAnswer, RateLimit
 from .events import DeliveryStatus, EventRecord, EventType, WebhookEndpoint, WholeEvent
 from .exchanges import ClientStatus, Direction, Exchange, ExchangeClient, ExchangeStatus, NewExchange
@@ -55,6 +56,9 @@ from .webhooks import (
     verify_webhook,
 )
 from .withdrawals import Withdrawal, WithdrawalItem, WithdrawalItemKind, WithdrawalStatus
+
+if TYPE_CHECKING:
+    from .clients import AsyncClient, Client, Health
 
 __all__ = [
     "NO_ANSWER",
@@ -147,6 +151,21 @@ __all__ = [
 ]
 
 # Tracebacks, reprs and pickles name the public module, which stays when a class moves.
-for _found in map(vars().__getitem__, __all__):
+_CLIENTS = ("AsyncClient", "Client", "Health")
+for _found in (globals()[name] for name in __all__ if name not in _CLIENTS):
     if isinstance(_found, type | FunctionType):
         _found.__module__ = "cambist.client" if _found.__module__.startswith(__name__) else "cambist"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _CLIENTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import clients
+
+    for each in _CLIENTS:
+        getattr(clients, each).__module__ = "cambist.client"
+    return getattr(clients, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,12 +4,17 @@ again")."""
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from .model import OpenEnum, Page, Record
 from .operations import Face, Group, operation, walk
 from .requests import Request, at, get, post
+from .webhooks import WebhookEvent, read_event
 
 
 class EventType(OpenEnum):
+    """Types of events."""
+
     PAYMENT_STATUS_CHANGED = "payment.status_changed"
     DELIVERY_PROOF_REMINDER = "payment.delivery_proof_reminder"
     WITHDRAWAL_STATUS_CHANGED = "withdrawal.status_changed"
@@ -25,6 +30,8 @@ class EventType(OpenEnum):
 
 
 class DeliveryStatus(OpenEnum):
+    """State of the delivery of an event to your receiver."""
+
     SKIPPED = "skipped"
     HELD = "held"
     PENDING = "pending"
@@ -82,6 +89,11 @@ class WholeEvent(EventRecord, frozen=True, kw_only=True):
     payload: dict[str, Any]
     attempts: list[DeliveryAttempt]
     further_deliveries: list[FurtherDelivery]
+
+    @property
+    def event(self) -> WebhookEvent:
+        """The payload as a webhook's event, with its types. Raises: msgspec.DecodeError."""
+        return read_event(msgspec.json.encode(self.payload))
 
 
 class BreakerState(Record, frozen=True, kw_only=True):

@@ -10,6 +10,8 @@ from .requests import Amount, Request, amount, at, create, get, post
 
 
 class ExchangeStatus(OpenEnum):
+    """Status of an exchange."""
+
     PENDING = "pending"
     AWAITING_USDT = "awaiting_usdt"
     USDT_RECEIVED = "usdt_received"
@@ -25,11 +27,15 @@ class ExchangeStatus(OpenEnum):
 
 
 class Direction(OpenEnum):
+    """Direction of an exchange."""
+
     USDT_TO_RUB = "usdt_to_rub"
     RUB_TO_USDT = "rub_to_usdt"
 
 
 class ClientStatus(OpenEnum):
+    """State of an exchange client."""
+
     PENDING = "pending"
     VERIFIED = "verified"
     REJECTED = "rejected"

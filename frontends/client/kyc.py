@@ -13,6 +13,8 @@ ContentType = Literal["image/jpeg", "image/png", "application/pdf"]
 
 
 class KycStatus(OpenEnum):
+    """Status of an identity check."""
+
     NOT_REQUIRED = "not_required"
     REQUIRED = "required"
     PROCESSING = "processing"
@@ -21,6 +23,8 @@ class KycStatus(OpenEnum):
 
 
 class UserType(OpenEnum):
+    """Kind of person in an identity check."""
+
     INDIVIDUAL = "individual"
     LEGAL_ENTITY = "legal_entity"
 

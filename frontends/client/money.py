@@ -13,12 +13,16 @@ _MOVEMENTS = "/balance/movements"
 
 
 class GatewayStatus(OpenEnum):
+    """Status of a payment gateway."""
+
     OPERATIONAL = "operational"
     DEGRADED = "degraded"
     DOWN = "down"
 
 
 class Balance(Record, frozen=True, kw_only=True):
+    """The balance: USDT available for payouts, USDT reserved for them, and RUB that wait for settlement."""
+
     available_usdt: Decimal
     reserved_usdt: Decimal
     pending_rub: Decimal

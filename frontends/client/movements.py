@@ -7,6 +7,8 @@ from .model import OpenEnum, Record
 
 
 class MovementKind(OpenEnum):
+    """Cause of a movement of the balance."""
+
     RECEIPT = "receipt"
     REVIEW_ACCEPTED = "review_accepted"
     SETTLEMENT = "settlement"
@@ -22,6 +24,8 @@ class MovementKind(OpenEnum):
 
 
 class MovementObject(OpenEnum):
+    """Kind of the object that caused a movement."""
+
     PAYMENT = "payment"
     REFUND = "refund"
     WITHDRAWAL = "withdrawal"
@@ -29,6 +33,8 @@ class MovementObject(OpenEnum):
 
 
 class BalancePart(OpenEnum):
+    """A part of the balance."""
+
     AVAILABLE = "available"
     RESERVED = "reserved"
     PENDING = "pending"

@@ -12,6 +12,8 @@ from .requests import Amount, Request, amount, at, create, get, get_csv, post
 
 
 class PaymentStatus(OpenEnum):
+    """Status of a payment."""
+
     PENDING = "pending"
     PROCESSING = "processing"
     PAID = "paid"
@@ -24,6 +26,8 @@ class PaymentStatus(OpenEnum):
 
 
 class FailureReason(OpenEnum):
+    """Why a payment failed."""
+
     INSUFFICIENT_FUNDS = "insufficient_funds"
     DECLINED_BY_BANK = "declined_by_bank"
     MANDATE_REVOKED = "mandate_revoked"
@@ -34,6 +38,8 @@ class FailureReason(OpenEnum):
 
 
 class TransferStatus(OpenEnum):
+    """What became of money that came in."""
+
     CREDITED = "credited"
     UNDER_REVIEW = "under_review"
     SUSPENDED = "suspended"
@@ -42,12 +48,16 @@ class TransferStatus(OpenEnum):
 
 
 class ProofNetwork(OpenEnum):
+    """Blockchain network of a delivery proof."""
+
     TRC20 = "TRC20"
     ERC20 = "ERC20"
     BEP20 = "BEP20"
 
 
 class ProofStatus(OpenEnum):
+    """Status of a delivery proof."""
+
     WAITING = "waiting"
     ACCEPTED = "accepted"
     IN_REVIEW = "in_review"
@@ -58,6 +68,8 @@ class ProofStatus(OpenEnum):
 
 
 class ProofRejection(OpenEnum):
+    """Why a delivery proof was rejected."""
+
     NOT_FOUND_OR_UNCONFIRMED = "not_found_or_unconfirmed"
     ALREADY_USED = "already_used"
     INVALID = "invalid"

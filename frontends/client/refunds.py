@@ -12,6 +12,8 @@ from .requests import Amount, Request, amount_or_none, at, create, get, get_csv,
 
 
 class RefundStatus(OpenEnum):
+    """Status of a refund."""
+
     PENDING = "pending"
     PROCESSING = "processing"
     COMPLETED = "completed"
@@ -22,6 +24,8 @@ class RefundStatus(OpenEnum):
 
 
 class PendingReason(OpenEnum):
+    """Why a refund is still pending."""
+
     AWAITING_APPROVAL = "awaiting_approval"
     INSUFFICIENT_BALANCE = "insufficient_balance"
 

@@ -9,6 +9,8 @@ from .requests import Request, at, get, get_csv
 
 
 class ItemKind(OpenEnum):
+    """Kind of a line of a settlement."""
+
     PAYMENT = "payment"
     REFUND = "refund"
     CORRECTION = "correction"

@@ -14,6 +14,8 @@ from .requests import Amount, Request, amount, amount_or_none, at, create, get, 
 
 
 class SubscriptionStatus(OpenEnum):
+    """Status of a subscription."""
+
     PENDING_BINDING = "pending_binding"
     ACTIVE = "active"
     PAUSED = "paused"
@@ -22,12 +24,16 @@ class SubscriptionStatus(OpenEnum):
 
 
 class Interval(OpenEnum):
+    """Interval between the charges of a subscription."""
+
     DAY = "day"
     WEEK = "week"
     MONTH = "month"
 
 
 class BindingCharge(OpenEnum):
+    """What the confirmation of a subscription takes from the payer."""
+
     FIRST = "first"
     NONE = "none"
 

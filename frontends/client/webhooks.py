@@ -33,6 +33,8 @@ class WebhookEvent(Record, frozen=True, kw_only=True):
 
 
 class PaymentStatusChanged(WebhookEvent, frozen=True, kw_only=True):
+    """A payment has another status: an event `payment.status_changed`."""
+
     payment_id: str
     external_id: str | None
     status: PaymentStatus
@@ -54,6 +56,8 @@ class PaymentStatusChanged(WebhookEvent, frozen=True, kw_only=True):
 
 
 class DeliveryProofReminder(WebhookEvent, frozen=True, kw_only=True):
+    """A paid order still needs a delivery proof: `payment.delivery_proof_reminder`."""
+
     payment_id: str
     external_id: str | None
     paid_at: datetime
@@ -66,6 +70,8 @@ class DeliveryProofReminder(WebhookEvent, frozen=True, kw_only=True):
 
 
 class WithdrawalStatusChanged(WebhookEvent, frozen=True, kw_only=True):
+    """A payout has another status: `withdrawal.status_changed`."""
+
     withdrawal_id: str
     status: WithdrawalStatus
     previous_status: WithdrawalStatus | None
@@ -76,6 +82,8 @@ class WithdrawalStatusChanged(WebhookEvent, frozen=True, kw_only=True):
 
 
 class ExchangeStatusChanged(WebhookEvent, frozen=True, kw_only=True):
+    """An exchange has another status: `exchange.status_changed`."""
+
     exchange_id: str
     external_id: str | None
     direction: Direction
@@ -93,7 +101,8 @@ class ExchangeStatusChanged(WebhookEvent, frozen=True, kw_only=True):
 
 
 class SubscriptionStatusChanged(WebhookEvent, frozen=True, kw_only=True):
-    """`previous_status` equals `status` when only a flag or the link changed."""
+    """A subscription has another status, flag or link: `subscription.status_changed`. `previous_status` equals `status`
+    when only a flag or the link changed."""
 
     subscription_id: str
     external_id: str | None
@@ -108,6 +117,8 @@ class SubscriptionStatusChanged(WebhookEvent, frozen=True, kw_only=True):
 
 
 class ChargeExhausted(WebhookEvent, frozen=True, kw_only=True):
+    """The charges of a subscription period are used up: `subscription.charge_exhausted`."""
+
     subscription_id: str
     external_id: str | None
     is_sandbox: bool
@@ -120,7 +131,7 @@ class ChargeExhausted(WebhookEvent, frozen=True, kw_only=True):
 
 
 class RefundChanged(WebhookEvent, frozen=True, kw_only=True):
-    """`refund.completed`, `refund.rejected`, `refund.failed` or `refund.reversed`: see `event`."""
+    """A refund has ended: `refund.completed`, `refund.rejected`, `refund.failed` or `refund.reversed`; see `event`."""
 
     payment_id: str
     refund_id: str
@@ -133,6 +144,8 @@ class RefundChanged(WebhookEvent, frozen=True, kw_only=True):
 
 
 class KycStatusChanged(WebhookEvent, frozen=True, kw_only=True):
+    """The identity check of a client has ended: `kyc.status_changed`."""
+
     client_id: str
     phone: str
     status: str
@@ -142,6 +155,8 @@ class KycStatusChanged(WebhookEvent, frozen=True, kw_only=True):
 
 
 class GatewayStatusChanged(WebhookEvent, frozen=True, kw_only=True):
+    """A gateway has another status: `gateway.status_changed`."""
+
     gateway_id: str
     payment_method: str | None
     status: GatewayStatus

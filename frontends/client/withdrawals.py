@@ -10,6 +10,8 @@ from .requests import Request, at, get, get_csv
 
 
 class WithdrawalStatus(OpenEnum):
+    """Status of a payout."""
+
     PENDING = "pending"
     PROCESSING = "processing"
     SENT = "sent"
@@ -19,6 +21,8 @@ class WithdrawalStatus(OpenEnum):
 
 
 class WithdrawalItemKind(OpenEnum):
+    """Kind of a line of a payout."""
+
     CARRIED_IN = "carried_in"
     CARRIED_OUT = "carried_out"
     CORRECTED = "corrected"

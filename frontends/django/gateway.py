@@ -71,10 +71,10 @@ class EmbeddedGateway:
         made = self._merchant.create_payment(
             order.cambist_amount(), idempotency_key=order.payment_key, **fields_of(order)
         )
-        return made.id, self._merchant.payment_url(made), made.status.value
+        return made.id, made.payment_url, str(made.status)
 
     def status(self, payment_id: str) -> str:
-        return str(self._merchant.payment(payment_id).status.value)
+        return str(self._merchant.payment(payment_id).status)
 
     def refund(self, payment_id: str, amount: Amount | None, key: uuid.UUID) -> str:
         return str(self._merchant.refund(payment_id, amount, idempotency_key=key).id)

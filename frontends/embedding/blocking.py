@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from ...core.domain.accounts.accounts import Mode
-from ...core.domain.payments.payments import Payment
 from ...ports.faults import Unavailable
 from ..app.compose import Adapters
 from ..settings.plugins import needing
@@ -114,15 +113,6 @@ class SyncMerchant:
     movements = _listed_by(Merchant.movements)
     balance = _of_merchant(Merchant.balance)
     simulate = _of_merchant(Merchant.simulate)
-
-    def payment_url(self, payment: Payment) -> str:
-        """Return the page for the payer. It works while this service's HTTP application or `cambist serve` runs at that
-        address."""
-
-        async def ask(service: Service) -> str:
-            return self.within(service).payment_url(payment)
-
-        return self._service.run(ask)
 
     def within(self, service: Service) -> Merchant:
         """Return the same account and mode for coroutines in the service's event loop."""

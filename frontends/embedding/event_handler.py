@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ...core.domain.accounts.accounts import Mode
-from ...core.domain.payloads import Payload, read_payload
-from ...core.domain.webhooks.events import EventType
 from ...core.usecases.webhooks.endpoint import TEST_EVENT
 from ...ports.notifier import Answer, DeliveryResult, Notifier, WebhookRequest
+from ..client.events import EventType
+from ..client.webhooks import WebhookEvent, read_event
 
 _HOST = "in-process.invalid"
 """Host of in-process addresses: `.invalid` is a reserved domain."""
@@ -42,8 +42,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int
     """Increases per object, in the order of the changes, even if events arrive in another order."""
     attempt: int
-    payload: Payload
-    """Its class depends on the type: PaymentPayload, RefundPayload, SubscriptionPayload and so on."""
+    payload: WebhookEvent
+    """Its class depends on the type: PaymentStatusChanged, RefundChanged, SubscriptionStatusChanged and so on, as for a
+    webhook."""
 
     def __repr__(self) -> str:
         return f"Event({self.id!r}, {self.type.value!r}, attempt={self.attempt})"
@@ -97,13 +98,12 @@ class EventHandler:
 
 
 def _event(webhook: WebhookRequest, account_id: str) -> Event:
-    kind = EventType(webhook.headers["X-Webhook-Event"])
     return Event(
         id=webhook.headers["X-Webhook-Id"],
-        type=kind,
+        type=EventType(webhook.headers["X-Webhook-Event"]),
         account_id=account_id,
         mode=Mode.TEST if webhook.open_network else Mode.LIVE,
         sequence=int(webhook.headers["X-Webhook-Sequence"]),
         attempt=int(webhook.headers["X-Webhook-Attempt"]),
-        payload=read_payload(kind, webhook.body),
+        payload=read_event(webhook.body),
     )

@@ -1,7 +1,7 @@
 """A merchant's view for embedding programs: the most common calls, and access to all others."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
@@ -11,20 +11,14 @@ import msgspec
 
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.days import iso_or_none
-from ...core.domain.movements import Movement
-from ...core.domain.payloads import read_payload
-from ...core.domain.payments.orders import Payer, PaymentOrder
-from ...core.domain.payments.payments import FailureReason, Payment, PaymentStatus
+from ...core.domain.payments.orders import PaymentOrder
 from ...core.domain.refunds.orders import RefundOrder
-from ...core.domain.refunds.refunds import Refund, RefundStatus
-from ...core.domain.settlement.settlement import Settlement
-from ...core.domain.webhooks.events import EventType
 from ...core.usecases.accounts.accounts import find_account
 from ...core.usecases.common.account_time import test_clock_of
 from ...core.usecases.common.encrypted import open_event_body
 from ...core.usecases.common.keyset import Cursor, Listed
 from ...core.usecases.common.paging import MomentFilter
-from ...core.usecases.ledger.balance import Balance, read_balance
+from ...core.usecases.ledger.balance import read_balance
 from ...core.usecases.ledger.movements import browse_movements
 from ...core.usecases.payments.list import PaymentFilter, walk_payments
 from ...core.usecases.payments.payments import create_payment, get_payment
@@ -34,9 +28,17 @@ from ...core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from ...core.usecases.settlement.statements import browse_settlements
 from ...core.usecases.webhooks.events import EventQuery, browse_events
 from ...ports.bundle import Ports
+from ..client.events import EventType
+from ..client.money import Balance
+from ..client.movements import Movement
+from ..client.payments import FailureReason, Payer, Payment, PaymentStatus
+from ..client.refunds import Refund, RefundStatus
+from ..client.settlements import Settlement
+from ..client.webhooks import read_event
 from ..http.edge.bodies import read_body
 from .event_handler import Event
 from .mounted import require_loop
+from .records import balance_record, movement_records, payment_record, refund_record, settlement_record
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -112,16 +114,16 @@ class Merchant:
             "ttl_minutes": ttl_minutes,
         }
         made = await self.do(create_payment, self._key(idempotency_key), _reader(fields, PaymentOrder))
-        return made.resource
+        return payment_record(self._ports, made.resource)
 
     async def payment(self, payment_id: str) -> Payment:
         """Return the current state of a payment. Raises: Refusal PAYMENT_NOT_FOUND."""
-        return await self.do(get_payment, payment_id)
+        return payment_record(self._ports, await self.do(get_payment, payment_id))
 
     async def payments(
         self,
         *,
-        status: PaymentStatus | None = None,
+        status: PaymentStatus | str | None = None,
         external_id: str | None = None,
         shop_id: str | None = None,
         created_from: datetime | None = None,
@@ -132,7 +134,7 @@ class Merchant:
         Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND.
         """
         asked = PaymentFilter(
-            status=None if status is None else status.value,
+            status=None if status is None else str(status),
             external_id=external_id,
             shop_id=shop_id,
             created_from=_moment(created_from),
@@ -140,14 +142,7 @@ class Merchant:
         )
         async for batch, _ in await self.do(walk_payments, asked):
             for payment in batch:
-                yield payment
-
-    def payment_url(self, payment: Payment) -> str:
-        """Return the page for the payer. It works while this service's HTTP application or `cambist serve` runs at that
-        address."""
-        if payment.subscription_id is not None:
-            return self._ports.urls.subscription_page(payment.subscription_id)
-        return self._ports.urls.payment_page(payment.id)
+                yield payment_record(self._ports, payment)
 
     async def refund(
         self,
@@ -171,38 +166,39 @@ class Merchant:
             "metadata": metadata,
         }
         made = await self.do(create_refund, self._key(idempotency_key), _reader(fields, RefundOrder))
-        return made.resource
+        return refund_record(made.resource)
 
     async def refund_state(self, refund_id: str) -> Refund:
         """Return the current state of a refund. Raises: Refusal REFUND_NOT_FOUND."""
-        return await self.do(get_refund, refund_id)
+        return refund_record(await self.do(get_refund, refund_id))
 
     async def refunds(
         self,
         *,
-        status: RefundStatus | None = None,
+        status: RefundStatus | str | None = None,
         payment_id: str | None = None,
         created_from: datetime | None = None,
         created_to: datetime | None = None,
     ) -> AsyncIterator[Refund]:
         """Yield the merchant's refunds, newest first. Raises: Refusal VALIDATION_ERROR, NOT_FOUND."""
         asked = RefundFilter(
-            status=None if status is None else status.value,
+            status=None if status is None else str(status),
             payment_id=payment_id,
             created_from=_moment(created_from),
             created_to=_moment(created_to),
         )
         async for batch, _ in await self.do(walk_refunds, asked):
             for refund in batch:
-                yield refund
+                yield refund_record(refund)
 
     async def settlements(
         self, *, created_from: datetime | None = None, created_to: datetime | None = None
     ) -> AsyncIterator[Settlement]:
         """Yield the merchant's settlements by start time, newest first, including unfinished ones."""
         asked = MomentFilter(created_from=_moment(created_from), created_to=_moment(created_to))
-        async for settlement in self._listed(browse_settlements, asked):
-            yield settlement
+        async for page in self._listed(browse_settlements, asked):
+            for settlement in page:
+                yield settlement_record(settlement)
 
     async def movements(
         self, *, created_from: datetime | None = None, created_to: datetime | None = None
@@ -210,13 +206,14 @@ class Merchant:
         """Yield the movements of the merchant's balances, newest first. Raises: Refusal PROVIDER_UNAVAILABLE while
         older entries are still being listed."""
         asked = MomentFilter(created_from=_moment(created_from), created_to=_moment(created_to))
-        async for movement in self._listed(browse_movements, asked):
-            yield movement
+        async for page in self._listed(browse_movements, asked):
+            for movement in await movement_records(self._ports, page):
+                yield movement
 
     async def events(
         self,
         *,
-        type: EventType | None = None,  # noqa: A002 - the name of the field
+        type: EventType | str | None = None,  # noqa: A002 - the name of the field
         object_id: str | None = None,
         created_from: datetime | None = None,
         created_to: datetime | None = None,
@@ -224,28 +221,26 @@ class Merchant:
         """Yield the merchant's events, newest first, for example to find those that a program missed. `attempt` is the
         number of attempts so far. Raises: Refusal VALIDATION_ERROR; VaultError."""
         asked = EventQuery(
-            type=None if type is None else type.value,
+            type=None if type is None else str(type),
             object_id=object_id,
             created_from=_moment(created_from),
             created_to=_moment(created_to),
         )
-        async for told in self._listed(browse_events, asked):
-            if told.event.type not in EventType.__members__.values():
-                continue  # a type of another version, whose payload this one cannot read
-            kind = EventType(told.event.type)
-            yield Event(
-                id=told.event.id,
-                type=kind,
-                account_id=self.account_id,
-                mode=self.mode,
-                sequence=told.event.sequence,
-                attempt=told.delivery.attempts,
-                payload=read_payload(kind, open_event_body(self._ports.vault, told.event)),
-            )
+        async for page in self._listed(browse_events, asked):
+            for told in page:
+                yield Event(
+                    id=told.event.id,
+                    type=EventType(told.event.type),
+                    account_id=self.account_id,
+                    mode=self.mode,
+                    sequence=told.event.sequence,
+                    attempt=told.delivery.attempts,
+                    payload=read_event(open_event_body(self._ports.vault, told.event)),
+                )
 
     async def balance(self) -> Balance:
         """Return the merchant's balance, including pending amounts."""
-        return await self.do(read_balance)
+        return balance_record(await self.do(read_balance))
 
     async def simulate(
         self,
@@ -253,7 +248,7 @@ class Merchant:
         outcome: Outcome,
         *,
         actual_amount_rub: Amount | None = None,
-        failure_reason: FailureReason | None = None,
+        failure_reason: FailureReason | str | None = None,
         payer_name: str | None = None,
     ) -> Payment:
         """Let the simulated bank report an outcome, in test mode. Raises: Refusal, NOT_FOUND in live mode."""
@@ -264,19 +259,18 @@ class Merchant:
         wanted = PaymentSimulation(
             outcome=outcome,
             actual_amount_rub=None if actual_amount_rub is None else amount_text(actual_amount_rub),
-            failure_reason=failure_reason,
+            failure_reason=None if failure_reason is None else str(failure_reason),
             payer_name=payer_name,
         )
-        return await self.do(simulate, payment_id, wanted)
+        return payment_record(self._ports, await self.do(simulate, payment_id, wanted))
 
     async def _listed(
         self, browse: Callable[[Ports, Caller, Any, Cursor | None, int], Awaitable[Listed[T]]], asked: Any
-    ) -> AsyncIterator[T]:
+    ) -> AsyncIterator[Sequence[T]]:
         cursor: Cursor | None = None
         while True:
             page = (await self.do(browse, asked, cursor, _PAGE)).page
-            for record in page.records:
-                yield record
+            yield page.records
             if page.older is None:
                 return
             cursor = Cursor(page.older)

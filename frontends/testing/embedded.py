@@ -13,18 +13,21 @@ from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, get_args
 
 from ...core.domain.errors import Refusal
-from ...core.domain.payments.payments import FailureReason, Payment
-from ...core.domain.refunds.refunds import Refund
-from ...core.domain.settlement.settlement import Settlement
+from ...core.domain.payments import payments as core_payments
+from ...core.domain.refunds import refunds as core_refunds
 from ...core.usecases.sandbox.refunds import RefundSimulation, simulate_refund
 from ...core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from ...core.usecases.settlement.settlement import settle_own
 from ..app.compose import Adapters, virtual_time
+from ..client.payments import FailureReason, Payment
+from ..client.refunds import Refund
+from ..client.settlements import Settlement
 from ..embedding.blocking import SyncMerchant, SyncService, open_sync
 from ..embedding.event_handler import Event, OnEvent
 from ..embedding.merchant import Amount, Merchant, amount_text
 from ..embedding.mount import Mount
 from ..embedding.opening import Opening
+from ..embedding.records import settlement_record
 from ..embedding.service import Service
 from ..settings.settings import OPTIONS, Settings, VaultKeys
 from .clock import Advance, AsyncClock, Clock
@@ -65,9 +68,10 @@ class ServiceSandbox:
         wanted = PaymentSimulation(outcome="paid", actual_amount_rub=amount, payer_name=payer_name)
         return await self._simulated(payment_id, wanted)
 
-    async def fail(self, payment_id: str, reason: FailureReason | None = None) -> Payment:
+    async def fail(self, payment_id: str, reason: FailureReason | str | None = None) -> Payment:
         """Simulate a refusal by the bank. Raises: Refusal."""
-        return await self._simulated(payment_id, PaymentSimulation(outcome="failed", failure_reason=reason))
+        wanted = PaymentSimulation(outcome="failed", failure_reason=None if reason is None else str(reason))
+        return await self._simulated(payment_id, wanted)
 
     async def expire(self, payment_id: str) -> Payment:
         """Simulate a payment that expires unpaid. Raises: Refusal."""
@@ -90,10 +94,10 @@ class ServiceSandbox:
         settlement. Raises: Refusal."""
         settled = await (merchant or self.merchant).do(settle_own)
         await self.service.run_due()
-        return settled
+        return settlement_record(settled)
 
     async def _simulated(self, payment_id: str, wanted: PaymentSimulation) -> Payment:
-        payment = await self.service.ports.storage.get(Payment, payment_id)
+        payment = await self.service.ports.storage.get(core_payments.Payment, payment_id)
         if payment is None:
             raise Refusal("PAYMENT_NOT_FOUND", "No payment of this id")
         merchant = await self.service.merchant(payment.account_id, payment.mode)
@@ -102,7 +106,7 @@ class ServiceSandbox:
         return await merchant.payment(payment_id)
 
     async def _refunded(self, refund_id: str, outcome: str) -> Refund:
-        refund = await self.service.ports.storage.get(Refund, refund_id)
+        refund = await self.service.ports.storage.get(core_refunds.Refund, refund_id)
         if refund is None:
             raise Refusal("REFUND_NOT_FOUND", "No refund of this id")
         merchant = await self.service.merchant(refund.account_id, refund.mode)

@@ -61,6 +61,15 @@ class TestPublicPlace:
             assert pickle.loads(pickle.dumps(each)) is each, name
             get_type_hints(each)  # msgspec reads annotations in the namespace of this module, too
 
+    def test_docstring_stands_alone(self) -> None:
+        """docs/ is not in the wheel, so an editor shows the docstring and nothing else."""
+        for name, each in public_objects():
+            if not (inspect.isclass(each) or inspect.isfunction(each)):
+                continue
+            text = vars(each).get("__doc__") if inspect.isclass(each) else each.__doc__
+            assert text, name
+            assert len(re.sub(r"\(docs/[^)]*\)|See docs/.*", "", text).strip()) > 8, name
+
     @pytest.mark.parametrize(
         "error",
         [

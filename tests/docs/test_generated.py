@@ -14,6 +14,7 @@ from docs.generate import (
     calls_page,
     cli_page,
     diagram,
+    embedding_page,
     errors_page,
     payloads_page,
     russian_errors_page,
@@ -23,6 +24,7 @@ from docs.generate import (
     source_mark,
     states_page,
 )
+from docs.signatures import CLASSES, methods
 from tests.openapi_tour import EXAMPLES, recorded
 from tests.tables import table
 
@@ -58,6 +60,14 @@ def test_the_fields_of_events_are_the_schemas() -> None:
 
 def test_the_table_of_commands_is_the_command_lines() -> None:
     assert (DOCS / "cli.md").read_text("utf-8") == cli_page(), STALE
+
+
+def test_signatures_of_embedding_are_the_codes() -> None:
+    page = (DOCS / "embedding.md").read_text("utf-8")
+    assert page == embedding_page(), STALE
+    for kind in CLASSES:
+        for name, _ in methods(kind):
+            assert f"{kind.__name__}.{name}(" in page
 
 
 def test_the_page_of_settings_is_what_the_code_declares() -> None:

@@ -14,8 +14,10 @@ import pytest
 
 import cambist
 from cambist.adapters.notifier.absent import AbsentNotifier
+from cambist.client import AsyncClient
 from cambist.core.usecases.common.paging import MomentFilter
 from cambist.core.usecases.operators.dashboard import read_dashboard
+from cambist.core.usecases.payments.payments import get_payment
 from cambist.core.usecases.settlement.statements import list_settlements
 from cambist.core.usecases.webhooks.endpoint import send_test
 from cambist.core.usecases.webhooks.events import EventQuery, list_events
@@ -24,6 +26,7 @@ from cambist.frontends.embedding import event_handler as event_handler
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import BankSimulator, Simulation
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
+from cambist.testing import open_service
 from tests.patience import HANGS
 from tests.tables import table
 
@@ -67,21 +70,53 @@ async def test_payment_is_made_paid_and_received_as_an_event(kind: str, tmp_path
         account = await service.create_account("My shop")
         merchant = await service.merchant(account.account_id)
         payment = await merchant.create_payment(Decimal("4.9E+2"), external_id="order-1")
-        assert payment.amount == cambist.Rub.parse("490.00")
-        assert merchant.payment_url(payment) == f"https://pay.example/p/{payment.id}"
+        assert payment.amount_rub == Decimal("490.00")
+        assert payment.payment_url == f"https://pay.example/p/{payment.id}"
         await merchant.simulate(payment.id, "paid")
         assert await service.run_due() > 0
         assert [each.id async for each in merchant.payments()] == [payment.id]
-        assert (await merchant.balance()).pending == payment.amount
+        assert (await merchant.balance()).pending_rub == payment.amount_rub
     [event] = heard
     assert (event.account_id, event.mode, event.sequence, event.attempt) == (account.account_id, "test", 1, 1)
-    assert isinstance(event.payload, cambist.PaymentPayload)
+    assert isinstance(event.payload, cambist.PaymentStatusChanged)
     assert (event.payload.payment_id, event.payload.status) == (payment.id, "paid")
     if kind == "sqlite":
         assert (tmp_path / "vault.key").exists(), "the key file lies beside the database"
         async with cambist.open(url) as again:
             merchant = await again.merchant(account.account_id)
             assert (await merchant.payment(payment.id)).status is cambist.PaymentStatus.PAID
+
+
+async def test_records_and_events_are_those_of_the_client() -> None:
+    """docs/embedding.md "Records": one shape for embedding, the API and webhooks."""
+    async with open_service() as sandbox:
+        made = await sandbox.service.create_account("My shop", refunds=True)
+        merchant = await sandbox.service.merchant(made.account_id)
+        http = httpx.AsyncClient(transport=httpx.ASGITransport(sandbox.service.asgi()))
+        keys = made.test.api_key, made.test.api_secret
+        async with http, AsyncClient("https://pay.example", *keys, http=http) as client:
+            payment = await merchant.create_payment("490.00", external_id="order-1", metadata={"a": 1})
+            await sandbox.pay(payment.id, payer_name="A. B.")
+            refund = await sandbox.complete_refund((await merchant.refund(payment.id, "90.00")).id)
+            settlement = await sandbox.settle(merchant)
+            paid = await merchant.payment(payment.id)
+            assert paid == await client.payments.get(payment.id)
+            assert (paid.amount_rub, paid.payer_name) == (Decimal("490.00"), "A. B.")
+            assert refund == await client.refunds.get(refund.id)
+            assert settlement == await client.settlements.get(settlement.id)
+            assert await merchant.balance() == await client.money.balance()
+            for ours, theirs in [
+                (merchant.payments(status="settled"), client.payments.iterate()),
+                (merchant.refunds(), client.refunds.iterate()),
+                (merchant.settlements(), client.settlements.iterate()),
+                (merchant.movements(), client.money.iterate_movements()),
+            ]:
+                assert [each async for each in ours] == [each async for each in theirs] != []
+            told = [(await client.events.get(event.id), event) async for event in merchant.events()]
+            assert [(one.id, one.sequence, one.event) for one, _ in told] == [
+                (event.id, event.sequence, event.payload) for _, event in told
+            ]
+            assert [event.payload for _, event in told[::-1]] == [event.payload for event in sandbox.received]
 
 
 async def test_a_key_makes_one_payment() -> None:
@@ -231,11 +266,12 @@ async def test_a_notification_has_the_bank_asked_at_once() -> None:
         payment = await merchant.create_payment("490.00")
         await service.heard(payment.id)
         assert (await merchant.payment(payment.id)).status is cambist.PaymentStatus.PENDING
-        assert payment.bank is not None
-        bank = service.ports.banks.named(payment.bank)
+        asked = await merchant.do(get_payment, payment.id)
+        assert asked.bank is not None
+        bank = service.ports.banks.named(asked.bank)
         assert isinstance(bank, BankSimulator)
         await bank.simulate(payment.id, Simulation(status=InvoiceStatus.PAID, silent=True))
         for operation in ("pay_unknown", payment.id, payment.id):
             await service.heard(operation)
         assert (await merchant.payment(payment.id)).status is cambist.PaymentStatus.PAID
-        assert (await merchant.balance()).pending == payment.amount
+        assert (await merchant.balance()).pending_rub == payment.amount_rub

@@ -83,7 +83,7 @@ async def test_live_account_of_the_program_is_paid_by_a_simulated_bank() -> None
         assert (await sandbox.pay(payment.id)).status is cambist.PaymentStatus.PAID
         refund = await merchant.refund(payment.id, 10)
         assert (await sandbox.complete_refund(refund.id)).status is cambist.RefundStatus.COMPLETED
-        assert (await sandbox.settle(merchant)).account_id == account
+        assert (await sandbox.settle(merchant)).payments == 1
         assert {event.mode for event in sandbox.received} == {cambist.Mode.LIVE}
 
 
@@ -105,7 +105,7 @@ async def test_programs_own_mount_serves_the_service_of_the_test(_loop: int) -> 
     async with open_service(PAY, settings={"refunds": False}) as sandbox:
         assert await PAY.service() is sandbox.service
         payment = await sandbox.merchant.create_payment(100)
-        assert sandbox.merchant.payment_url(payment) == f"https://shop.example/pay/p/{payment.id}"
+        assert payment.payment_url == f"https://shop.example/pay/p/{payment.id}"
         await sandbox.pay(payment.id)
         with pytest.raises(RuntimeError, match="open already"):
             async with open_service(PAY):
@@ -135,7 +135,7 @@ class TestSynchronousPrograms:
         payment = sandbox.merchant.create_payment("490.00")
         assert sandbox.pay(payment.id).status is cambist.PaymentStatus.PAID
         refund = sandbox.merchant.refund(payment.id, "90.00")
-        assert sandbox.complete_refund(refund.id).amount == cambist.Rub.parse("90.00")
+        assert sandbox.complete_refund(refund.id).amount_rub == 90
         sandbox.settle()
         assert heard == ["payment.status_changed", "refund.completed", "payment.status_changed"]
         assert [event.type.value for event in sandbox.received] == heard
@@ -166,7 +166,7 @@ def test_reprs_name_the_time_and_no_secret(caplog: pytest.LogCaptureFixture) -> 
         assert repr(sandbox) == "SyncServiceSandbox(2026-05-01T20:00:00+00:00)"
         assert isinstance(sandbox.inner, ServiceSandbox)
         assert repr(sandbox.inner) == "ServiceSandbox(2026-05-01T20:00:00+00:00)"
-    assert [each.name for each in caplog.records if each.name.startswith("cambist")] == [], "no warning of key files"
+    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == [], "no warning of key files"
 
 
 def test_open_service_needs_no_extra() -> None:

@@ -14,6 +14,7 @@ from cambist import Mode
 from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.clock import VirtualClock
 from cambist.core.usecases.operators.findings import Level
+from cambist.core.usecases.payments.payments import get_payment
 from cambist.frontends.app import providers
 from cambist.frontends.app.compose import open_app
 from cambist.frontends.cli.main import cli
@@ -79,7 +80,7 @@ async def test_a_bank_that_a_setting_names_takes_the_payments_and_is_closed(pack
     async with cambist.open(settings.settings) as service:
         merchant = await service.merchant((await service.create_account("My shop")).account_id)
         payment = await merchant.create_payment(490)
-        assert payment.bank == "theirs-test"
+        assert (await merchant.do(get_payment, payment.id)).bank == "theirs-test"
         assert service.ports.banks.order == {"live": ("simulator-live",), "test": ("theirs-test", "simulator-test")}
     assert __import__("theirs_good").closed == ["theirs-test"]
 

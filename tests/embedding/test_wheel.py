@@ -48,7 +48,7 @@ async def main() -> str:
     except cambist.NotInstalled as missing:
         print(missing)
     [event] = heard
-    assert isinstance(event.payload, cambist.PaymentPayload)
+    assert isinstance(event.payload, cambist.PaymentStatusChanged)
     return event.payload.status
 
 
