@@ -5,7 +5,6 @@ confirmed payment is held; a planned switchover is not. `nox -s failover` repeat
 """
 
 import asyncio
-import contextlib
 import os
 import secrets
 import signal
@@ -13,10 +12,9 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import aiohttp
 import asyncpg
@@ -26,6 +24,7 @@ from cambist.core.domain.installation import Because
 from cambist.core.usecases.installation.resume import resume
 from cambist.frontends.app.maintenance import open_beside
 from cambist.frontends.settings.settings import Settings
+from tests.drills.acknowledged import Book, confirms, doubled, load, lost, verdict
 from tests.patience import promised
 from tests.redis_servers import own_redis
 from tests.servers import PostgresServer, _execute, own_postgres
@@ -37,16 +36,6 @@ TIMES = int(os.environ.get("CAMBIST_FAILOVERS", "1"))
 ROUNDS = {"synchronous": TIMES, "lost tail": (TIMES * 2 + 4) // 5, "switchover": TIMES // 5}
 ANSWERS_WITHIN = 5.0
 """Seconds from the promotion to the first 201."""
-
-
-@dataclass
-class Book:
-    """What merchants were answered."""
-
-    confirmed: dict[str, str] = field(default_factory=dict)
-    """Payment ids of answers 201 and 200, by external id."""
-    last_at: float = 0.0
-    problems: Counter[str] = field(default_factory=Counter)
 
 
 class Pair:
@@ -119,80 +108,16 @@ async def running(folder: Path) -> AsyncIterator[Field]:
         yield Field(pair, place, merchants, Book(), place.settings)
 
 
-@asynccontextmanager
-async def load(field: Field) -> AsyncIterator[None]:
-    """Merchants create payments, one after the other, with one key until there is an answer."""
-
-    async def go_on(merchant: Merchant) -> None:
-        while True:
-            wish, key = secrets.token_hex(8), str(uuid4())
-            while True:
-                try:
-                    answer = await merchant.create(key, external_id=wish)
-                except (aiohttp.ClientError, OSError, TimeoutError) as lost:
-                    field.book.problems[type(lost).__name__] += 1
-                else:
-                    if answer.status in (200, 201):
-                        field.book.confirmed[wish] = answer.json["id"]
-                        field.book.last_at = time.monotonic()
-                        break
-                    assert answer.status in (503, 429), answer
-                    field.book.problems[str(answer.status)] += 1
-                await asyncio.sleep(0.1)
-            await asyncio.sleep(0.5)
-
-    tasks = [asyncio.create_task(go_on(merchant)) for merchant in field.merchants]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(outcome, Exception):
-                raise outcome
-
-
-async def confirms(field: Field, more: int) -> None:
-    """Wait for so many more payments."""
-    wanted = len(field.book.confirmed) + more
-
-    async def enough() -> bool:
-        return len(field.book.confirmed) >= wanted
-
-    await eventually(enough)
-
-
-async def verdict(field: Field) -> str | None:
-    """Wait until the promoted server is accepted or held. Return the reason of the hold."""
-    timeline = await field.pair.ask("SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)")
-
-    async def decided() -> tuple[str | None] | None:
-        with contextlib.suppress(asyncpg.PostgresError, OSError):
-            found = await field.pair.ask("SELECT concat(held_because, '/', place) FROM installations")
-            because, _, location = found.partition("/")
-            if because or f"timeline {timeline} " in location:
-                return (because or None,)
-        return None
-
-    return (await eventually(decided))[0]
-
-
-async def lost(field: Field) -> int:
-    """Return how many confirmed payments the present primary lacks."""
-    ids = list(field.book.confirmed.values())
-    return len(ids) - int(await field.pair.ask("SELECT count(*) FROM payments WHERE id = ANY($1)", ids))
-
-
 async def fail_over(field: Field, kind: str) -> tuple[str | None, int, float]:
     """End the primary under load, and promote its standby. Return the reason of a hold, how many confirmed payments
     are lost, and the seconds to the first answer."""
     pair = field.pair
     await pair.rebuild(synchronous=kind == "synchronous")
-    await confirms(field, MERCHANTS)
+    await confirms(field.book, MERCHANTS)
     if kind == "lost tail":
         await _execute(pair.other.url, "ALTER SYSTEM SET primary_conninfo = ''")
         await _execute(pair.other.url, "SELECT pg_reload_conf()")
-        await confirms(field, MERCHANTS // 2)
+        await confirms(field.book, MERCHANTS // 2)
     if kind == "switchover":
         await asyncio.to_thread(pair.primary.stop, signal.SIGINT)
     else:
@@ -200,11 +125,11 @@ async def fail_over(field: Field, kind: str) -> tuple[str | None, int, float]:
     promoted = await pair.promote()
 
     async def answered() -> bool:
-        return field.book.last_at > promoted
+        return field.book.times[-1] > promoted
 
     await eventually(answered)
-    first = field.book.last_at - promoted
-    return await verdict(field), await lost(field), first
+    first = next(each for each in field.book.times if each > promoted) - promoted
+    return await verdict(pair), await lost(pair, field.book), first
 
 
 @pytest.mark.drill
@@ -212,7 +137,7 @@ async def fail_over(field: Field, kind: str) -> tuple[str | None, int, float]:
 async def test_failover_is_held_only_where_it_lost_something(tmp_path: Path) -> None:
     waited: list[float] = []
     found: Counter[tuple[str, str, bool]] = Counter()
-    async with running(tmp_path) as field, load(field):
+    async with running(tmp_path) as field, load(field.book, field.merchants):
         for kind, times in ROUNDS.items():
             for _ in range(times):
                 because, missing, first = await fail_over(field, kind)
@@ -224,10 +149,7 @@ async def test_failover_is_held_only_where_it_lost_something(tmp_path: Path) -> 
                     field.book.confirmed.clear()
                     async with field.place.app() as ports:
                         await resume(ports, open_beside(field.settings))
-        doubled = await field.pair.ask(
-            "SELECT count(*) FROM (SELECT 1 FROM payments GROUP BY external_id HAVING count(*) > 1) AS twice"
-        )
-        assert doubled == 0
-        assert await lost(field) == 0
+        assert await doubled(field.pair) == 0
+        assert await lost(field.pair, field.book) == 0
     print(f"{dict(found)}; problems {dict(field.book.problems)}; first 201 after {sorted(waited)}")
     assert max(waited) < promised(ANSWERS_WITHIN)
