@@ -279,7 +279,7 @@ def judge_redis(theirs: datetime, ours: datetime, said: Mapping[str, str]) -> Fi
     if "silent_sentinels" in said and said.get("connected_slaves") == "0":
         return warning(
             f"{name}, but has no replica: nothing can replace it",
-            'start the replica, see docs/operations.md "Redis"',
+            "start the replica, see docs/high-availability.md",
         )
     return ok(name)
 

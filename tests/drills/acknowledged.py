@@ -46,8 +46,9 @@ class Asked(Protocol):
 
 
 @asynccontextmanager
-async def load(book: Book, merchants: Sequence[Merchant]) -> AsyncIterator[None]:
-    """Merchants create payments, one after the other, with one key until there is an answer."""
+async def load(book: Book, merchants: Sequence[Merchant], *, again: float = 0.1) -> AsyncIterator[None]:
+    """Merchants create payments, one after the other, with one key until there is an answer. `again`: seconds after
+    which they repeat it."""
 
     async def go_on(merchant: Merchant) -> None:
         while True:
@@ -66,7 +67,7 @@ async def load(book: Book, merchants: Sequence[Merchant]) -> AsyncIterator[None]
                         break
                     assert answer.status in (503, 429), answer
                     book.problems[str(answer.status)] += 1
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(again)
             await asyncio.sleep(0.5)
 
     tasks = [asyncio.create_task(go_on(merchant)) for merchant in merchants]
