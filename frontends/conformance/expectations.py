@@ -1,8 +1,7 @@
 """Checks whose failure says the broken rule in words, for the suites of this package."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Generic, NoReturn, TypeVar
+from types import TracebackType
+from typing import Generic, Self, TypeVar
 
 import pytest
 
@@ -11,47 +10,67 @@ from ...ports.faults import Fault
 F = TypeVar("F", bound=Fault)
 
 
-class Raised(Generic[F]):
-    """The fault that a block of `must_raise` raised, from the end of the block on."""
+class must_answer:  # noqa: N801 - reads as a call
+    """Block of calls of an adapter that raise nothing; else it fails with the rule. Checks inside the block keep their
+    own messages."""
+
+    def __init__(self, rule: str) -> None:
+        self._rule = rule
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        __tracebackhide__ = True
+        _check(self._rule, raised)
+
+
+class must_raise(Generic[F]):  # noqa: N801 - reads as a call
+    """Block of calls of an adapter that end with one of these faults; else it fails with the rule. `reason` is that of
+    a refusal."""
 
     value: F
+    """The fault that ended the block."""
+    _may = False
+
+    def __init__(self, rule: str, *faults: type[F], reason: str | None = None) -> None:
+        self._rule, self._faults, self._reason = rule, faults, reason
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        __tracebackhide__ = True
+        expected = " or ".join(fault.__name__ for fault in self._faults)
+        if isinstance(raised, self._faults):
+            self.value = raised
+            reason = getattr(raised, "reason", None)
+            if self._reason not in (None, reason):
+                _fail(self._rule, f"the reason of the refusal is {reason!r} instead of {self._reason!r}", raised)
+            return True
+        if raised is None and not self._may:
+            _fail(self._rule, f"the adapter raised no {expected}", None)
+        _check(self._rule, raised, f" instead of {expected}")
+        return False
 
 
-@contextmanager
-def must_raise(rule: str, *faults: type[F], reason: str | None = None) -> Iterator[Raised[F]]:
-    """Fail with this rule unless the block raises one of the faults, and the refusal has this reason."""
+class may_raise(must_raise[F]):  # noqa: N801 - reads as a call
+    """As `must_raise`, but the block may also raise nothing."""
+
+    _may = True
+
+
+def _check(rule: str, raised: BaseException | None, instead: str = "") -> None:
     __tracebackhide__ = True
-    raised: Raised[F] = Raised()
-    expected = " or ".join(each.__name__ for each in faults)
-    try:
-        yield raised
-    except faults as fault:
-        raised.value = fault
-    except AssertionError:
-        raise
-    except Exception as other:  # noqa: BLE001 - an adapter may raise anything
-        _fail(rule, f"the adapter raised {type(other).__name__} instead of {expected}", other)
-    else:
-        _fail(rule, f"the adapter raised no {expected}")
-    found = getattr(raised.value, "reason", None)
-    if reason is not None and found != reason:
-        _fail(rule, f"the reason of the refusal is {found!r} instead of {reason!r}")
+    # A check inside the block, a skip or a cancelled call passes through.
+    if isinstance(raised, Exception) and not isinstance(raised, AssertionError):
+        _fail(rule, f"the adapter raised {type(raised).__name__}{instead}", raised)
 
 
-@contextmanager
-def must_answer(rule: str, *unless: type[Fault]) -> Iterator[None]:
-    """Fail with this rule if the block raises anything but the faults of `unless`, which end the block."""
-    __tracebackhide__ = True
-    try:
-        yield
-    except unless:
-        return
-    except AssertionError:
-        raise
-    except Exception as other:  # noqa: BLE001 - an adapter may raise anything
-        _fail(rule, f"the adapter raised {type(other).__name__}", other)
-
-
-def _fail(rule: str, found: str, cause: Exception | None = None) -> NoReturn:
+def _fail(rule: str, found: str, cause: BaseException | None) -> None:
+    """Show the traceback of the adapter's exception first, and the broken rule last."""
     __tracebackhide__ = True
     raise pytest.fail.Exception(f"{rule}: {found}") from cause
