@@ -34,7 +34,7 @@ def charger(harness: BankHarness) -> MandateBank:
     """Return the bank. Skips if it does not charge mandates."""
     bank = binder(harness)
     if not bank.capabilities.mandate_charges:
-        pytest.skip("the bank does not charge mandates at present")
+        pytest.skip("the bank does not charge mandates at present (`capabilities.mandate_charges`)")
     return bank
 
 
@@ -233,7 +233,7 @@ class TestWhatItSays:
         """PROVIDER_NOT_CONFIGURED (docs/subscriptions.md "When a charge is refused"): no charge is created."""
         bank = binder(bank_harness)
         if bank.capabilities.mandate_charges:
-            pytest.skip("the bank charges mandates")
+            pytest.skip("the bank charges mandates (`capabilities.mandate_charges`)")
         mandate = await bound(bank_harness)
         with must_raise("`charge` of a bank without `capabilities.mandate_charges`", NotConfigured):
             await bank.charge(debit(mandate))

@@ -40,7 +40,7 @@ async def told(adapter: Any, harness: Any, operation: str, other: str) -> Told:
     """Return a genuine notification about this operation. Skips the test if the adapter does not receive notifications
     or the harness does not simulate them."""
     if not isinstance(adapter, Notifications):
-        pytest.skip("the adapter hears no notifications")
+        pytest.skip("the adapter receives no notifications (Notifications)")
     notification = await harness.notification(operation)
     forged = harness.forge(notification, operation, other)
     return Told(adapter, notification, operation, forged, harness.signs_notifications, harness.secrets)
@@ -63,7 +63,7 @@ class NotificationRules:
 
     async def test_one_about_something_else_with_the_same_signature_is_forged(self, noticed: Told) -> None:
         if not noticed.signed:
-            pytest.skip("the provider signs nothing: its networks and the address's secret are all there is")
+            pytest.skip("the provider signs nothing (`signs_notifications`)")
         with must_raise(
             "a notification that was changed must be Forged: the signature is over all of it", Forged
         ) as forged:
@@ -72,7 +72,7 @@ class NotificationRules:
 
     async def test_one_without_its_signature_is_forged(self, noticed: Told) -> None:
         if not noticed.signed:
-            pytest.skip("the provider signs nothing")
+            pytest.skip("the provider signs nothing (`signs_notifications`)")
         bare = msgspec.structs.replace(noticed.notification, headers={}, query={}, body=b"{}")
         with must_raise("a notification without a signature must be Forged", Forged):
             await noticed.adapter.receive(bare)

@@ -28,7 +28,7 @@ _ENDED = "a mandate that was revoked must be ENDED"
 def binder(harness: BankHarness) -> MandateBank:
     """Return the bank. Skips if payers cannot bind there."""
     if not harness.bank.capabilities.mandates:
-        pytest.skip("payers cannot bind at this bank")
+        pytest.skip("payers cannot bind at this bank (`capabilities.mandates`)")
     assert isinstance(harness.bank, MandateBank), "it says that payers can bind, and lacks methods of MandateBank"
     return harness.bank
 
@@ -235,7 +235,7 @@ class TestRevoke:
     @pytest.mark.parametrize("done", [True, False])
     async def test_after_a_lost_answer_a_repeat_ends_it(self, bank_harness: BankHarness, done: bool) -> None:
         if not bank_harness.asks_to_revoke:
-            pytest.skip("the provider is not asked to end a mandate")
+            pytest.skip("the provider is not asked to end a mandate (`asks_to_revoke`)")
         mandate, bank = await bound(bank_harness), binder(bank_harness)
         await bank_harness.lose_next_answer(done=done)
         with must_raise(_LOST, OutcomeUnknown):
@@ -250,7 +250,7 @@ class TestWhatItSays:
     async def test_a_bank_without_mandates_says_so(self, bank_harness: BankHarness) -> None:
         bank = bank_harness.bank
         if bank.capabilities.mandates or not isinstance(bank, MandateBank):
-            pytest.skip("payers can bind, or the bank has no such methods")
+            pytest.skip("payers can bind (`capabilities.mandates`), or the bank is no MandateBank")
         charge = ChargeRequest(operation="pay_1", reference="x", token="x", amount_kopecks=1, purpose="")  # noqa: S106
         for call in (
             bank.bind(binding(bank_harness)),

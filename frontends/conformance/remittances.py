@@ -26,7 +26,7 @@ _UNDER_WAY = {RemittanceStatus.PROCESSING, RemittanceStatus.DONE}
 def remitter(harness: BankHarness) -> RemittanceBank:
     """Return the bank. Skips if it does not remit."""
     if not harness.bank.capabilities.remittances:
-        pytest.skip("the bank sends no money to people")
+        pytest.skip("the bank sends no money to people (`capabilities.remittances`)")
     assert isinstance(harness.bank, RemittanceBank), "it says that it remits, and lacks methods of RemittanceBank"
     return harness.bank
 
@@ -151,7 +151,7 @@ class TestRemittances:
         (docs/exchanges.md "Rules")."""
         most = remitter(bank_harness).capabilities.remittance_max_kopecks
         if most is None:
-            pytest.skip("the bank has no bound")
+            pytest.skip("the bank has no bound (`capabilities.remittance_max_kopecks`)")
         await self._refused(bank_harness, to(bank_harness, amount_kopecks=most + 1), "amount")
         with must_answer("a remittance of `capabilities.remittance_max_kopecks` must be taken"):
             await remitter(bank_harness).remit(to(bank_harness, amount_kopecks=most))
@@ -215,7 +215,7 @@ class TestWhatItSays:
     async def test_a_bank_that_does_not_remit_says_so(self, bank_harness: BankHarness) -> None:
         bank = bank_harness.bank
         if bank.capabilities.remittances or not isinstance(bank, RemittanceBank):
-            pytest.skip("the bank remits, or has no such methods")
+            pytest.skip("the bank remits (`capabilities.remittances`), or is no RemittanceBank")
         with must_raise("`remit` of a bank without `capabilities.remittances`", NotSupported):
             await bank.remit(to(bank_harness))
 

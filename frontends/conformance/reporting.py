@@ -27,7 +27,7 @@ _PAGES = 100
 def reporter(harness: BankHarness) -> ReportingBank:
     """Return the bank. Skips if it does not list its entries."""
     if not isinstance(harness.bank, ReportingBank):
-        pytest.skip("the bank gives no list of what it booked: reconciliation passes it over")
+        pytest.skip("the bank gives no list of what it booked (ReportingBank): reconciliation passes it over")
     return harness.bank
 
 
@@ -135,7 +135,7 @@ class TestReporting:
     async def test_a_refund_is_listed_as_it_ends(self, bank_harness: BankHarness) -> None:
         bank = reporter(bank_harness)
         if not bank.capabilities.refunds:
-            pytest.skip("the bank does not refund")
+            pytest.skip("the bank does not refund (`capabilities.refunds`)")
         invoice = await paid(bank_harness)
         await bank.refund(RefundRequest(operation=REFUND, reference=invoice.reference, amount_kopecks=40_00))
         begun = only(await listed(bank_harness), ReportedKind.REFUND, REFUND)
@@ -150,7 +150,7 @@ class TestReporting:
     async def test_a_refund_that_failed_is_not_done(self, bank_harness: BankHarness) -> None:
         bank = reporter(bank_harness)
         if not bank.capabilities.refunds:
-            pytest.skip("the bank does not refund")
+            pytest.skip("the bank does not refund (`capabilities.refunds`)")
         invoice = await paid(bank_harness)
         await bank_harness.fail_next_refund()
         await bank.refund(RefundRequest(operation=REFUND, reference=invoice.reference, amount_kopecks=40_00))

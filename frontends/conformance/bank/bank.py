@@ -6,8 +6,8 @@ The plain rules run first and the tables of faults last, so that `pytest -x` sho
 """
 
 # isort: off
-from .claims import *  # noqa: F403 - their tests
-from .requests import *  # noqa: F403
+from .requests import *  # noqa: F403 - their tests
+from .claims import *  # noqa: F403
 from .invoices import *  # noqa: F403
 from .payments import *  # noqa: F403
 from .refunds import *  # noqa: F403

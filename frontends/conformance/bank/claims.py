@@ -40,7 +40,7 @@ class TestWhatItSays:
 
     async def test_a_bank_that_does_not_refund_says_so(self, bank_harness: BankHarness) -> None:
         if bank_harness.bank.capabilities.refunds:
-            pytest.skip("the bank refunds")
+            pytest.skip("the bank refunds (`capabilities.refunds`)")
         with must_raise("`refund` of a bank without `capabilities.refunds`", NotSupported):
             await bank_harness.bank.refund(RefundRequest(operation=REFUND, reference="x", amount_kopecks=1))
         with must_raise("`find_refund` of a bank without `capabilities.refunds`", NotSupported):

@@ -19,7 +19,7 @@ class TestClosing:
     def closing(self, bank_harness: BankHarness) -> CancellingBank:
         """Return the bank. Skips if it cannot cancel invoices."""
         if not bank_harness.bank.capabilities.cancels_invoices:
-            pytest.skip("the bank closes no invoices")
+            pytest.skip("the bank closes no invoices (`capabilities.cancels_invoices`)")
         assert isinstance(bank_harness.bank, CancellingBank), "a bank with cancels_invoices must be a CancellingBank"
         return bank_harness.bank
 

@@ -19,7 +19,7 @@ class TestDrawn:
     def drawn(self, bank_harness: BankHarness) -> Invoice:
         """Return the invoice of OPERATION. Skips if the bank cannot draw invoices."""
         if not bank_harness.bank.capabilities.draws_invoices:
-            pytest.skip("the bank must be asked for invoices")
+            pytest.skip("the bank must be asked for invoices (`capabilities.draws_invoices`)")
         assert isinstance(bank_harness.bank, DrawingBank), "a bank with draws_invoices must be a DrawingBank"
         invoice = bank_harness.bank.draw_invoice(bank_harness.request(OPERATION))
         assert invoice is not None, "a bank with draws_invoices must draw an invoice of 100 RUB"

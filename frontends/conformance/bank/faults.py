@@ -17,7 +17,7 @@ from .refunds import ONCE, REST
 async def _paid(bank_harness: BankHarness) -> Invoice:
     """Return a paid invoice. Skips if the bank does not refund."""
     if not bank_harness.bank.capabilities.refunds:
-        pytest.skip("the bank does not refund")
+        pytest.skip("the bank does not refund (`capabilities.refunds`)")
     return await paid(bank_harness)
 
 

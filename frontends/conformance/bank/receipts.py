@@ -27,7 +27,7 @@ from .kit import OPERATION
 def _need(harness: BankHarness) -> ReceiptNeed:
     need = harness.bank.capabilities.receipts
     if need is ReceiptNeed.NONE:
-        pytest.skip("the bank writes no receipts")
+        pytest.skip("the bank writes no receipts (`capabilities.receipts`)")
     return need
 
 
@@ -82,7 +82,7 @@ class TestReceipts:
         _need(bank_harness)
         bank = bank_harness.bank
         if not bank.capabilities.refunds:
-            pytest.skip("the bank does not refund")
+            pytest.skip("the bank does not refund (`capabilities.refunds`)")
         invoice = await bank.create_invoice(bank_harness.request(OPERATION))
         await bank_harness.pay(OPERATION, invoice, 100_00)
         for number, kopecks in enumerate((33_33, 66_67)):
@@ -100,7 +100,7 @@ class TestReceipts:
         _need(bank_harness)
         bank = bank_harness.bank
         if not isinstance(bank, ReceiptBank):
-            pytest.skip("receipts go with the money")
+            pytest.skip("receipts go with the money: the bank is no ReceiptBank")
         invoice = await bank.create_invoice(bank_harness.request(OPERATION))
         await bank_harness.pay(OPERATION, invoice, 100_00)
         request = ReceiptRequest(operation=OPERATION, reference=invoice.reference, receipt=receipt(100_00))

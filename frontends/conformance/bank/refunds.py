@@ -34,7 +34,7 @@ class TestRefunds:
     def refunds(self, bank_harness: BankHarness) -> None:
         """Skip the suite if the bank does not refund."""
         if not bank_harness.bank.capabilities.refunds:
-            pytest.skip("the bank does not refund")
+            pytest.skip("the bank does not refund (`capabilities.refunds`)")
 
     async def test_a_refund_can_be_found_by_its_operation_and_ends(self, bank_harness: BankHarness) -> None:
         invoice = await paid(bank_harness)
@@ -250,7 +250,7 @@ class TestRefunds:
 
 def _listing(bank: Bank) -> ListingBank:
     if not isinstance(bank, ListingBank):
-        pytest.skip("the bank cannot list what it sent: a restored database is compared with its statements by hand")
+        pytest.skip("the bank is no ListingBank: an operator compares a restored database with its statements")
     return bank
 
 

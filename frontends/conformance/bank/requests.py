@@ -20,6 +20,17 @@ _ROUNDING = timedelta(minutes=1)
 class TestRequests:
     """The provider's records show the invoice that the caller asked for."""
 
+    async def test_each_operation_has_an_order_of_its_own(self, bank_harness: BankHarness) -> None:
+        """The ids differ only in their prefixes or in their last characters."""
+        orders = set()
+        operations = (OPERATION, OTHER, exchange_invoice_id())
+        rule = "each operation must be sent under an id of its own: is the operation id cut?"
+        for operation in operations:
+            with must_answer(rule):
+                await bank_harness.bank.create_invoice(bank_harness.request(operation))
+            orders.add(kept((await bank_harness.asked(operation)).order, "order"))
+        assert len(orders) == len(operations), rule
+
     @pytest.mark.parametrize("kopecks", [100_00, 490_05, 1_234_50])
     async def test_provider_is_asked_for_the_amount_to_the_kopeck(
         self, bank_harness: BankHarness, kopecks: int
@@ -34,17 +45,6 @@ class TestRequests:
         await asyncio.gather(*(bank_harness.bank.create_invoice(request) for request in requests))
         for operation, kopecks in _TWO.items():
             assert_amount(await bank_harness.asked(operation), kopecks)
-
-    async def test_each_operation_has_an_order_of_its_own(self, bank_harness: BankHarness) -> None:
-        """The ids differ only in their prefixes or in their last characters."""
-        orders = set()
-        operations = (OPERATION, OTHER, exchange_invoice_id())
-        rule = "each operation must be sent under an id of its own: is the operation id cut?"
-        for operation in operations:
-            with must_answer(rule):
-                await bank_harness.bank.create_invoice(bank_harness.request(operation))
-            orders.add(kept((await bank_harness.asked(operation)).order, "order"))
-        assert len(orders) == len(operations), rule
 
     async def test_provider_gets_the_purpose(self, bank_harness: BankHarness) -> None:
         await bank_harness.bank.create_invoice(bank_harness.request(OPERATION))
