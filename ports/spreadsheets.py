@@ -1,7 +1,6 @@
-"""The port that writes a workbook of one sheet, row by row, in bounded memory."""
+"""The port that writes a workbook of one sheet, row by row, in memory: on a disk its rows would be unencrypted."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
@@ -37,11 +36,11 @@ class Workbook(Protocol):
     """A workbook that is being written."""
 
     async def write(self, rows: Sequence[Sequence[Cell]], /) -> None:
-        """Add rows. Raises: Unavailable when there is no room for them."""
+        """Add rows."""
         ...
 
     def parts(self) -> AsyncIterator[bytes]:
-        """Finish the workbook, and yield the file in parts of at most PART bytes. Raises: Unavailable."""
+        """Finish the workbook, and yield the file in parts of at most PART bytes."""
         ...
 
 
@@ -49,6 +48,6 @@ PART = 256 * 1024
 
 
 class Spreadsheets(Protocol):
-    def open(self, sheet: str, columns: Sequence[SheetColumn], /) -> AbstractAsyncContextManager[Workbook]:
-        """Begin a workbook with one sheet of this name. Leaving the block deletes its temporary files."""
+    def open(self, sheet: str, columns: Sequence[SheetColumn], /) -> Workbook:
+        """Begin a workbook with one sheet of this name."""
         ...

@@ -87,7 +87,7 @@ class MailAlarms:
 
     async def send(self, message: MailMessage) -> None:
         """Send a letter to one person. Raises: the same as the port Mailer."""
-        letter = self._new(message.id, (message.to,), message.subject)
+        letter = self._new(message.id, (message.to,), plain(message.subject))
         letter["Date"] = format_datetime(datetime.now(UTC))
         if message.unsubscribe is not None:
             letter[_LINKS] = f"<{message.unsubscribe}>"

@@ -43,6 +43,7 @@ from .payments.receipt_sales import SALE, write_sale
 from .people.letters import SEND, send_letter
 from .people.notifications import NOTIFY
 from .people.notifying import begin_daily_sums, send_notifications, spread_event
+from .people.resets import RESET, send_reset
 from .people.telegram import ASK_BOT, ask_bot
 from .person_events import SPREAD
 from .reconciliation.nightly import COMPARE, NIGHTLY, begin_night, compare_day
@@ -118,6 +119,7 @@ JOB_KINDS = (
     JobKind(OWN_DAILY.kind, open_own_daily),
     JobKind(TIDY_UPLOAD, tidy_upload),
     JobKind(SEND.kind, send_letter),
+    JobKind(RESET.kind, send_reset),
     JobKind(WRITE.kind, write_export),
     JobKind(SPREAD.kind, spread_event),
     JobKind(NOTIFY.kind, send_notifications),

@@ -222,6 +222,8 @@ class _Pages:
         )
         if refusal.code == "SECOND_FACTOR_NEEDED":
             link = Link(ask.t("set_up"), ask.to("/profile"))
+        if refusal.code == "EXPORT_NOT_FOUND":
+            link = Link(ask.t("exports"), ask.to("/exports"))
         if refusal.code == "CURSOR_INVALID":
             link = Link(ask.t("top"), ask.here(**dict.fromkeys(CURSORS)))
         page = Page(ask.t("error.title"), [Note(told, "bad", link)], status=refusal.status)

@@ -150,6 +150,25 @@ async def test_fourth_export_at_once_is_refused_with_advice(app: TestApp) -> Non
     owner.sees("3 exports of the account are being written: wait until one is ready")
 
 
+async def test_link_of_an_expired_file_says_so_and_leads_on(app: TestApp) -> None:
+    await app.created()
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    await ordered(owner)
+    await app.work(1)
+    await owner.open("/exports")
+    [link] = links(owner)
+    await app.work(24 * 3600)
+    await owner.open("/login")
+    await owner.send("/login", email="owner@shop.example", password=PASSWORD)
+    await in_test_mode(owner)
+    await owner.open(link)
+    assert (owner.answer.status_code, owner.answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    owner.sees("There is no such file, or it has expired: order it again.")
+    assert owner.page.links.count("/exports") == 2, "in the menu, and beside the sentence"
+    await owner.open("/exports")
+    owner.sees("No exports.")
+
+
 async def test_double_click_orders_one_export(app: TestApp) -> None:
     await app.created()
     owner = await in_test_mode(await joined(app, Role.OWNER))

@@ -40,8 +40,7 @@ class ExportFormat(StrEnum):
 
 
 ROWS_MOST: Mapping[ExportFormat, int] = {ExportFormat.CSV: 1_000_000, ExportFormat.XLSX: 100_000}
-"""Rows of one file. A sheet is built in a temporary file, which often lies in memory; spreadsheets open no more than
-about a million rows."""
+"""Rows of one file. A sheet is built in memory; spreadsheets open no more than about a million rows."""
 
 
 class ExportStatus(StrEnum):

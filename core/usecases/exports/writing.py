@@ -165,16 +165,16 @@ async def _pack(ports: Ports, job: Job, export: Export) -> None:
     export = await _saved(ports, export, None, file_chunks=0, size=0)
     await delete_chunks(ports, file_chunk_id(export.id, 0), file_chunk_id(export.id, 999_999))
     columns = columns_of(export.kind)
-    async with ports.spreadsheets.open(export.kind.value, columns) as book:
-        for number in range(export.row_chunks):
-            chunk = await ports.storage.get(ExportChunk, row_chunk_id(export.id, number))
-            if chunk is None:
-                raise Stale(f"the rows of {export.id} were deleted meanwhile")
-            await book.write(cells_of(columns, decrypt_chunk(ports.vault, chunk)))
-        async for part in book.parts():
-            sealed = encrypt_chunk(ports.vault, file_chunk_id(export.id, export.file_chunks), part, packed=True)
-            counted = {"file_chunks": export.file_chunks + 1, "size": export.size + len(part)}
-            export = await _saved(ports, export, sealed, **counted)
+    book = ports.spreadsheets.open(export.kind.value, columns)
+    for number in range(export.row_chunks):
+        chunk = await ports.storage.get(ExportChunk, row_chunk_id(export.id, number))
+        if chunk is None:
+            raise Stale(f"the rows of {export.id} were deleted meanwhile")
+        await book.write(cells_of(columns, decrypt_chunk(ports.vault, chunk)))
+    async for part in book.parts():
+        sealed = encrypt_chunk(ports.vault, file_chunk_id(export.id, export.file_chunks), part, packed=True)
+        counted = {"file_chunks": export.file_chunks + 1, "size": export.size + len(part)}
+        export = await _saved(ports, export, sealed, **counted)
     await _end(ports, job, moved_to(export, ExportTrigger.WRITTEN, ports.clock.real()), ports.clock.now())
 
 

@@ -96,7 +96,8 @@ async def invite(
             if shop is None or shop.account_id != account_id:
                 raise Refusal("SHOP_NOT_FOUND", "The account has no shop of this id")
         user = await user_by_email(ports, unit, email)
-        if user is not None and await unit[Membership].get(membership_id(account_id, user.id)) is not None:
+        # An unknown address costs the same reads as a known one.
+        if await unit[Membership].get(membership_id(account_id, "-" if user is None else user.id)) is not None:
             raise Refusal("INVALID_STATE", "This person belongs to the account already: change the role instead")
         if len(await unit[Membership].find(account_id=account_id, order="id", limit=MEMBERS_MOST)) >= MEMBERS_MOST:
             raise Refusal("INVALID_STATE", f"The account has {MEMBERS_MOST} people already: remove one first")

@@ -167,7 +167,7 @@ async def reset_user(ports: Ports, named: str) -> tuple[User, str]:
         return unit[User].save(secured(found, **empty))
 
     user = await retrying(ports.storage, work)
-    link = await new_reset_link(ports, email_of(ports, user), mails=False)
+    link = await new_reset_link(ports, email_of(ports, user))
     if link is None:
         raise Refusal("INVALID_STATE", "The person was disabled meanwhile")
     return user, link

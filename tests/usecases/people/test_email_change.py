@@ -57,7 +57,7 @@ async def test_address_changes_when_the_link_is_confirmed(app: TestApp) -> None:
     actor = await person(app)
     mailbox = with_mail(app)
     other = (await signed_in(app.ports, actor.user))[1]
-    reset = await new_reset_link(app.ports, "owner@shop.example", mails=False)
+    reset = await new_reset_link(app.ports, "owner@shop.example")
     assert reset is not None
     token = await asked(app, actor, mailbox)
     assert [each.to for each in mailbox.letters] == [NEW, "owner@shop.example"]
