@@ -26,8 +26,9 @@ class Nginx:
 
     @property
     def errors(self) -> list[str]:
-        """The lines of its error log."""
-        return (self._folder / "error.log").read_text("utf-8").splitlines()
+        """The lines of its error log, without information."""
+        lines = (self._folder / "error.log").read_text("utf-8").splitlines()
+        return [line for line in lines if "[info]" not in line]
 
     @property
     def accesses(self) -> list[str]:

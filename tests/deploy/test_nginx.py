@@ -2,22 +2,15 @@
 answers errors in a form that clients understand (docs/operations.md "Deployment")."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack
 from pathlib import Path
-from uuid import uuid4
 
 import httpx
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts.rate_limit import networks
-from cambist.core.usecases.accounts import accounts
-from cambist.core.usecases.accounts.accounts import NewAccount
-from cambist.frontends.server.server import running
-from cambist.frontends.settings.settings import Settings
+from tests.fronts import Front, fronted
 from tests.nginx import Nginx, own_nginx
 from tests.patience import HANGS
 from tests.servers import _free_port
@@ -28,69 +21,13 @@ AT_ONCE = 512
 """Its connections with a request under way."""
 
 
-@dataclass
-class Flooded:
-    """Number of answers by status, and the last answer of each."""
-
-    statuses: Counter[int] = field(default_factory=Counter)
-    last: dict[int, str] = field(default_factory=dict)
-
-
-class Front:
-    """A service behind nginx, and a merchant."""
-
-    def __init__(self, nginx: Nginx, account: NewAccount) -> None:
-        self.nginx = nginx
-        self.port = int(nginx.base.rpartition(":")[2])
-        self._keys = {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret}
-
-    def client(self, address: str = "127.0.0.2") -> httpx.AsyncClient:
-        transport = httpx.AsyncHTTPTransport(local_address=address)
-        return httpx.AsyncClient(base_url=self.nginx.base, headers=self._keys, transport=transport, timeout=HANGS)
-
-    async def payment(self) -> str:
-        async with self.client("127.0.0.9") as merchant:
-            made = await merchant.post(
-                "/api/v1/payments", json={"amount_rub": "100.00"}, headers={"Idempotency-Key": str(uuid4())}
-            )
-        assert made.status_code == 201, made.text
-        return str(made.json()["id"])
-
-    async def flood(self, count: int, path: str = "/nothing") -> "Flooded":
-        """So many requests from 127.0.0.2 as fast as they go."""
-        flooded = Flooded()
-
-        async def burst(number: int) -> None:
-            reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=("127.0.0.2", 0))
-            one = b"GET %b HTTP/1.1\r\nHost: x\r\n\r\n" % path.encode()
-            writer.write(one * (number - 1) + one[:-2] + b"Connection: close\r\n\r\n")
-            said = (await reader.read()).decode()
-            writer.close()
-            for answer in said.split("HTTP/1.1 ")[1:]:
-                flooded.statuses[int(answer[:3])] += 1
-                flooded.last[int(answer[:3])] = answer
-
-        await asyncio.gather(*(burst(250) for _ in range(count // 250)))
-        return flooded
-
-
-@asynccontextmanager
-async def fronted(folder: Path) -> AsyncIterator[Front]:
-    settings = Settings(database_url="memory://", port=0, trusted_proxies=networks(["127.0.0.1"]))
-    async with running(settings, works=False) as service:
-        account = await accounts.create_account(service.app.ports, "Merchant")
-        upstream = service.app.settings.base_url.removeprefix("http://")
-        with own_nginx(folder / "nginx", [upstream, upstream]) as nginx:
-            yield Front(nginx, account)
-
-
 @pytest.fixture
-async def front(tmp_path: Path) -> AsyncIterator[Front]:
-    async with fronted(tmp_path) as opened:
+async def front(tmp_path: Path) -> AsyncIterator[Front[Nginx]]:
+    async with fronted(tmp_path, own_nginx) as opened:
         yield opened
 
 
-async def test_nginx_passes_what_the_limits_allow_and_stops_a_flood(front: Front) -> None:
+async def test_nginx_passes_what_the_limits_allow_and_stops_a_flood(front: Front[Nginx]) -> None:
     within = await front.flood(1000)
     assert within.statuses == {404: 1000}, "a minute's requests at once are the service's business"
     flooded = await front.flood(5000)
@@ -102,10 +39,10 @@ async def test_nginx_passes_what_the_limits_allow_and_stops_a_flood(front: Front
     assert "Strict-Transport-Security" in head
     async with front.client("127.0.0.3") as other:
         assert (await other.get("/api/v1/rates")).status_code == 200
-    assert not [line for line in front.nginx.errors if "[error]" in line], "a flood is no flood of lines"
+    assert not [line for line in front.proxy.errors if "[error]" in line], "a flood is no flood of lines"
 
 
-async def test_no_address_of_notifications_stands_in_its_log(front: Front) -> None:
+async def test_no_address_of_notifications_stands_in_its_log(front: Front[Nginx]) -> None:
     """Nor by another spelling of its path."""
     secret = "5" * 64
     async with front.client() as provider:
@@ -116,13 +53,13 @@ async def test_no_address_of_notifications_stands_in_its_log(front: Front) -> No
         ):
             assert (await provider.post(path)).status_code == 404
         await provider.get("/api/v1/gateways")
-    lines = "\n".join(front.nginx.accesses)
+    lines = "\n".join(front.proxy.accesses)
     assert lines.count("POST /api/v1/notices/*** 404") == 3
     assert "/api/v1/gateways 200" in lines
     assert secret not in lines
 
 
-async def test_flood_of_pages_is_answered_by_a_page(front: Front) -> None:
+async def test_flood_of_pages_is_answered_by_a_page(front: Front[Nginx]) -> None:
     flooded = await front.flood(5000, "/p/pay_1")
     head, _, body = flooded.last[429].partition("\r\n\r\n")
     assert {"Content-Type: text/html; charset=utf-8", "Retry-After: 10", "Cache-Control: no-store"} <= set(
@@ -132,7 +69,7 @@ async def test_flood_of_pages_is_answered_by_a_page(front: Front) -> None:
     assert 'http-equiv="refresh"' in body
 
 
-async def test_an_open_page_follows_its_payment_while_its_network_floods(front: Front) -> None:
+async def test_an_open_page_follows_its_payment_while_its_network_floods(front: Front[Nginx]) -> None:
     payment = await front.payment()
     async with front.client() as payer, front.client("127.0.0.9") as merchant, AsyncExitStack() as held:
         stream = await held.enter_async_context(payer.stream("GET", f"/p/{payment}/events"))
@@ -146,7 +83,7 @@ async def test_an_open_page_follows_its_payment_while_its_network_floods(front: 
         await heard.aclose()  # type: ignore[attr-defined]  # it is a generator
 
 
-async def test_nginx_answers_too_large_requests_as_the_service_does(front: Front) -> None:
+async def test_nginx_answers_too_large_requests_as_the_service_does(front: Front[Nginx]) -> None:
     async with front.client() as one:
         assert (await one.get("/api/v1/rates", headers={"X-Much": "x" * 20_000})).status_code == 200
         for head in ({"X-Much": "x" * 40_000}, {f"X-{n}": "x" * 9_000 for n in range(4)}):
@@ -164,7 +101,7 @@ async def test_nginx_answers_too_large_requests_as_the_service_does(front: Front
         assert (file.status_code, file.json()["error"]["message"]) == (413, "The file is over 10485760 bytes")
 
 
-async def test_connections_of_one_address_are_bounded_and_others_are_served(front: Front) -> None:
+async def test_connections_of_one_address_are_bounded_and_others_are_served(front: Front[Nginx]) -> None:
     head = b"POST /api/v1/payments HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n"
     async with AsyncExitStack() as held:
         readers = []
