@@ -128,6 +128,13 @@ def drills(session: nox.Session) -> None:
 
 
 @dev_session
+def bare(session: nox.Session) -> None:
+    """Run README's commands on a new Debian that has Python alone: some ten minutes. Needs root and debootstrap."""
+    arguments = ("-n", "0", "-s", "tests/drills/test_bare_debian.py", *session.posargs)
+    session.run("pytest", *arguments, env={"CAMBIST_DRILLS": "full"})
+
+
+@dev_session
 def failover(session: nox.Session) -> None:
     """Kill the primary of Postgres under load and promote its standby, 80 times: some fifteen minutes
     (docs/operations.md)."""
