@@ -135,6 +135,14 @@ def bare(session: nox.Session) -> None:
 
 
 @dev_session
+def image(session: nox.Session) -> None:
+    """Build the image of deploy/Dockerfile by buildah, without Docker, and start it: some five minutes. Needs root,
+    buildah and debootstrap."""
+    arguments = ("-n", "0", "-s", "tests/drills/test_image.py", *session.posargs)
+    session.run("pytest", *arguments, env={"CAMBIST_DRILLS": "full"})
+
+
+@dev_session
 def failover(session: nox.Session) -> None:
     """Kill the primary of Postgres under load and promote its standby, 80 times: some fifteen minutes
     (docs/operations.md)."""
@@ -357,6 +365,16 @@ _PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
 def sbom(session: nox.Session) -> None:
     """Write the image's contents as CycloneDX JSON to build/sbom.cdx.json, without network access."""
     session.run("python", "deploy/sbom.py", "build/sbom.cdx.json")
+
+
+@nox.session
+def kubernetes(session: nox.Session) -> None:
+    """Render deploy/kubernetes and hold it against the schemas of three versions of Kubernetes. Needs kubectl."""
+    session.install("kubernetes-validate>=1.31")
+    rendered = Path(session.create_tmp(), "rendered.yaml")
+    rendered.write_text(str(session.run("kubectl", "kustomize", "deploy/kubernetes", external=True, silent=True)))
+    for version in ("1.27", "1.31", "1.35"):
+        session.run("kubernetes-validate", "--strict", "--quiet", "-k", version, str(rendered))
 
 
 @nox.session

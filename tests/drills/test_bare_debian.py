@@ -159,7 +159,7 @@ _SERVE = (
 )
 _PAY_LATER = 'id=$(echo "$payment" | python3 -c \'import json, sys; print(json.load(sys.stdin)["id"])\')'
 _RECEIVE = """
-export WEBHOOK_SECRET=$(echo "$told" | grep -o 'whsec_[A-Za-z0-9+/=]*')
+export WEBHOOK_SECRET=$(echo "$told" | awk '$1 == "webhook_secret" {print $2}' | tail -n 1)
 python3 ../receiver.py &
 receiver=$!
 curl -s -o /dev/null http://127.0.0.1:8080/api/v1/sandbox/payments/$id/simulate \\
