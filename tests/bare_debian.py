@@ -3,8 +3,10 @@
 import os
 import shutil
 import subprocess
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +39,13 @@ def require_root_and_debootstrap() -> None:
         pytest.skip("no debootstrap is installed")
 
 
+@contextmanager
+def on_disk() -> Iterator[Path]:
+    """A folder on the disk for gigabytes: tests keep their other files in memory."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="cambist-") as folder:
+        yield Path(folder)
+
+
 @dataclass(frozen=True)
 class Debian:
     """An installed system in a folder."""
@@ -49,7 +58,16 @@ class Debian:
         done = self.run(command, user="root", network=True)
         assert done.status == 0, done.output
 
-    def run(self, script: str, *, user: str = USER, network: bool = False, limit: float = 3600) -> Ran:
+    def run(
+        self,
+        script: str,
+        *,
+        user: str = USER,
+        where: str | None = None,
+        environ: Mapping[str, str] | None = None,
+        network: bool = False,
+        limit: float = 3600,
+    ) -> Ran:
         """Run a script of bash, as this user, in namespaces of its own: its processes end with it.
 
         Without network it has a loopback interface of its own, and reaches nothing else.
@@ -61,17 +79,18 @@ class Debian:
             f"mount -t tmpfs tmpfs {self.root}/tmp -o mode=1777,size=4g",
         ]
         home = HOME if user == USER else "/root"
-        environ = {
+        variables = {
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "HOME": home,
             "LANG": "C.UTF-8",
             "USER": user,
             "DEBIAN_FRONTEND": "noninteractive",
             **{name: os.environ[name] for name in _HANDED_ON if name in os.environ},
+            **(environ or {}),
         }
         inside = ["chroot", f"--userspec={user}:{user}", str(self.root), "/usr/bin/env", "-i"]
-        inside += [f"{name}={value}" for name, value in environ.items()]
-        inside += ["/bin/bash", "-u", "-o", "pipefail", "-c", 'cd "$0" && eval "$1"', home, script]
+        inside += [f"{name}={value}" for name, value in variables.items()]
+        inside += ["/bin/bash", "-u", "-o", "pipefail", "-c", 'cd "$0" && eval "$1"', where or home, script]
         up = [] if network else ["ip link set lo up"]
         outside = " && ".join([*mounts, *up, 'exec "$@"'])
         namespaces = ["--mount", "--pid", "--fork", "--kill-child", *([] if network else ["--net"])]
