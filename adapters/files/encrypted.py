@@ -42,6 +42,15 @@ class PartWriter:
         self._number += 1
 
 
+def encrypt_file(source: BinaryIO, target: BinaryIO, vault: Vault, key: str) -> None:
+    """Write the rest of `source` to `target`, encrypted."""
+    writer, part = PartWriter(target, vault, key), source.read(PART)
+    while following := source.read(PART):
+        writer.write(part)
+        part = following
+    writer.write(part, last=True)
+
+
 def read_parts(file: BinaryIO, vault: Vault, key: str) -> Iterator[bytes]:
     """Decrypt a file part by part. Raises: VaultError at the first altered part."""
     file_id = _file_id(file)

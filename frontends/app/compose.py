@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
-from pathlib import Path
 
 import msgspec
 
@@ -42,7 +41,7 @@ from ..settings.readers import masked_url
 from ..settings.settings import Settings
 from ..telemetry.telemetry import Telemetry
 from ..telemetry.traced import traced_ports
-from .maintenance import open_beside
+from .maintenance import KEY_FILE, open_beside
 from .notification_addresses import notification_networks
 from .own_adapters import Adapters
 from .providers import Providers
@@ -53,7 +52,6 @@ __all__ = [
     "Adapters",
     "App",
     "FurtherBank",
-    "key_file",
     "migrate",
     "open_app",
     "system_clock",
@@ -62,7 +60,6 @@ __all__ = [
 ]
 
 _NONE_GIVEN = Adapters()
-_KEY_FILE = "vault.key"
 
 
 class App(msgspec.Struct, frozen=True, kw_only=True):
@@ -262,13 +259,6 @@ async def migrate(settings: Settings) -> str:
     return await migrations.migrate(settings.storage_url)
 
 
-def key_file(settings: Settings) -> Path | None:
-    """Return the path of the key file; None if the settings contain the keys, or nothing is stored."""
-    if settings.vault is not None or settings.storage_url == "memory://":
-        return None
-    return settings.data_dir / _KEY_FILE
-
-
 async def _vault(settings: Settings, kept: Storage) -> Vault:
     """Return the vault. Raises: VaultError, also when a new key file would be made for accounts that need another
     one."""
@@ -279,7 +269,7 @@ async def _vault(settings: Settings, kept: Storage) -> Vault:
         from ...adapters.vault.key_file import load_or_create
     if settings.vault is not None:
         return AesVault(settings.vault.keys, settings.vault.current, settings.vault.pepper)
-    path = settings.data_dir / _KEY_FILE
+    path = settings.data_dir / KEY_FILE
     # Check again at the end: another process may just have made the key file and then an account.
     if not path.exists() and await _has_accounts(kept) and not path.exists():
         raise VaultError(
@@ -309,7 +299,7 @@ def vault_misfit(settings: Settings, found: Sequence[str]) -> str:
     remedy."""
     pepper, keys = "CAMBIST_VAULT_PEPPER", "CAMBIST_VAULT_KEY"
     if settings.vault is None:
-        pepper = keys = f"the key file {settings.data_dir / _KEY_FILE}"
+        pepper = keys = f"the key file {settings.data_dir / KEY_FILE}"
     said = []
     if PEPPER in found:
         said.append(f"{pepper} has another pepper than this database: no API key would be accepted")

@@ -1,15 +1,20 @@
 """Second half of the composition root: adapters for maintenance outside an open app."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
 from ...ports.faults import NotSupported
 from ...ports.fingerprints import Beside, Nowhere
 from ...ports.registry import ProcessRegistry
+from ...ports.vault import Vault, VaultError
 from ..settings.plugins import has_own_schema
 from ..settings.settings import Settings
+
+KEY_FILE = "vault.key"
 
 
 def open_registry(settings: Settings) -> ProcessRegistry | None:
@@ -109,6 +114,13 @@ async def redis_facts(url: str) -> tuple[float, Mapping[str, str]]:
     return await ask(url)
 
 
+def key_file(settings: Settings) -> Path | None:
+    """Return the path of the key file; None if the settings contain the keys, or nothing is stored."""
+    if settings.vault is not None or settings.storage_url == "memory://":
+        return None
+    return settings.data_dir / KEY_FILE
+
+
 def add_vault_key(path: Path) -> int:
     """Add a new key to the key file, used from the next start on, and return its id. Raises: VaultError."""
     from ...adapters.vault.key_file import add_key
@@ -121,6 +133,51 @@ def drop_vault_key(path: Path, number: int) -> None:
     from ...adapters.vault.key_file import drop_key
 
     drop_key(path, number)
+
+
+def encrypt_backup(settings: Settings, source: Path, target: Path) -> int:
+    """Encrypt a database's copy with the vault's current key, and return the key's id. Raises: VaultError, OSError."""
+    from ...adapters.files.encrypted import encrypt_file
+
+    vault = _vault(settings)
+    with source.open("rb") as plain, _create(target) as encrypted:
+        encrypt_file(plain, encrypted, vault, _BACKUP)
+    return vault.current
+
+
+def decrypt_backup(settings: Settings, source: Path, target: Path) -> None:
+    """Decrypt a database's copy. Raises: VaultError for a file that was altered or has another key; OSError."""
+    from ...adapters.files.encrypted import read_parts
+
+    vault = _vault(settings)
+    with source.open("rb") as encrypted, _create(target) as plain:
+        for part in read_parts(encrypted, vault, _BACKUP):
+            plain.write(part)
+
+
+_BACKUP = "backup"
+"""Binds an encrypted copy to its purpose, so that no upload passes for one."""
+
+
+def _vault(settings: Settings) -> Vault:
+    """Return the vault of the settings or of the key file, which must exist. Raises: VaultError."""
+    from ...adapters.vault.aes import AesVault
+    from ...adapters.vault.key_file import load_or_create
+
+    path = key_file(settings)
+    if settings.vault is not None:
+        return AesVault(settings.vault.keys, settings.vault.current, settings.vault.pepper)
+    if path is None or not path.exists():
+        raise VaultError(
+            "an encrypted backup needs the vault's keys: put the key file into the data folder, or set "
+            "CAMBIST_VAULT_KEY and CAMBIST_VAULT_PEPPER"
+        )
+    return load_or_create(path)
+
+
+def _create(path: Path) -> BinaryIO:
+    """Create a file that only this user reads."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 async def copy_database(settings: Settings, target: Path, progress: Callable[[int, int], None]) -> None:

@@ -13,7 +13,8 @@ from ...core.usecases.operators import doctor, thorough
 from ...core.usecases.operators.findings import Finding, Level, failed, ok, warning
 from ...ports.faults import Fault
 from ...ports.vault import VaultError, VaultMisfit
-from ..app.compose import key_file, open_app
+from ..app.compose import open_app
+from ..app.maintenance import key_file
 from ..app.notification_addresses import judge_notifications
 from ..app.simulators import judge_simulators
 from ..operations import doctor as around

@@ -86,7 +86,7 @@ def known_addresses(settings: Settings) -> tuple[list[ShownAddress], str | None]
 
 
 def _is_there(settings: Settings) -> bool:
-    from ..app.compose import key_file
+    from ..app.maintenance import key_file
 
     path, own = settings.sqlite_path, key_file(settings)
     if settings.storage_url == "memory://" or (own is not None and not own.exists()):

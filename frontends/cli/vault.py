@@ -139,7 +139,7 @@ def drop(number: int) -> Answer:
 
 def _key_file(settings: Settings) -> Path:
     """Return the path of the key file. Raises: NotConfigured."""
-    from ..app.compose import key_file
+    from ..app.maintenance import key_file
 
     path = key_file(settings)
     if path is None:

@@ -13,7 +13,8 @@ from ...core.usecases.accounts.request_log import RequestLog
 from ...core.usecases.accounts.written_bytes import ByteCounter
 from ...ports.clock import Clock, Ids
 from ...ports.notifier import Notifier
-from ..app.compose import Adapters, key_file, migrate, open_app
+from ..app.compose import Adapters, migrate, open_app
+from ..app.maintenance import key_file
 from ..app.notification_addresses import begin_receiving
 from ..process.marking import marks_kept
 from ..settings.settings import Settings, daily_bytes

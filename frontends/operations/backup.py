@@ -26,10 +26,19 @@ from ...core.usecases.operators.reencrypt import KeyReport, inspect_keys
 from ...ports.database_urls import sqlite_url
 from ...ports.faults import Refused, Unavailable, Unreadable
 from ..app.compose import open_app, system_clock
-from ..app.maintenance import close_sqlite_log, copy_database, database_facts, dump_postgres, is_postgres
+from ..app.maintenance import (
+    close_sqlite_log,
+    copy_database,
+    database_facts,
+    dump_postgres,
+    encrypt_backup,
+    is_postgres,
+)
 from ..settings.settings import Settings
 
 DATABASE, DUMP, UPLOADS, MANIFEST = "cambist.db", "cambist.dump", "uploads", "backup.json"
+ENCRYPTED = ".encrypted"
+"""Suffix of an encrypted copy of the database."""
 log = logging.getLogger("cambist.backup")
 
 _UPLOAD = re.compile(r"[0-9a-f]{64}\Z")
@@ -56,6 +65,9 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
     head: str | None = None
     """End of the chains of the ledger and the audit log in the backup, for `cambist ledger verify --from`. Null if the
     chains have a fault."""
+    encryption_key: int | None = None
+    """Id of the vault's key that encrypts the copy of the database; null if it is not encrypted. Documents always
+    are."""
     schema: str | None = None
     """Revision of the database's schema; null for an empty database."""
 
@@ -65,34 +77,41 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
         return self.ledger_holds and not self.unopened
 
 
-async def back_up(settings: Settings, target: Path, progress: Progress) -> Backup:
+async def back_up(settings: Settings, target: Path, progress: Progress, *, encrypt: bool = False) -> Backup:
     """Make the folder `target` while the service runs: the database as of one moment, and the uploaded files. A
     Postgres database is dumped, and its books and encrypted values are checked in the database itself.
 
     The folder appears complete and checked, or not at all. Files are copied after the database, so every document in
-    the database has its file, unless it was deleted meanwhile, as for a decided check. Raises: Refused when the target
-    exists already; Unavailable, NotSupported, VaultError, OSError.
+    the database has its file, unless it was deleted meanwhile, as for a decided check. With `encrypt`, the plain copy
+    is made and checked in the data folder, and only its encrypted form is written to `target`. Raises: Refused when the
+    target exists already; Unavailable, NotSupported, VaultError, OSError.
     """
     target = await asyncio.to_thread(target.absolute)
     if await asyncio.to_thread(target.exists):
         raise Refused(f"{target} is there already: name a new folder")
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     draft.mkdir(mode=0o700, parents=True)
+    plain = settings.data_dir / f".backup.{os.getpid()}" if encrypt else draft
     try:
+        plain.mkdir(mode=0o700, parents=True, exist_ok=not encrypt)
         began = system_clock().now()
         head = None
         if is_postgres(settings):
-            copy = draft / DUMP
+            copy = plain / DUMP
             # Read the head before the dump: entries chained meanwhile may be missing in the dump.
             head = await _head_of(settings)
             await dump_postgres(settings, copy, progress)
         else:
-            copy = draft / DATABASE
+            copy = plain / DATABASE
             await copy_database(settings, copy, lambda left, pages: progress(f"{left} of {pages} pages left"))
         files = await asyncio.to_thread(copy_uploads, settings.data_dir / UPLOADS, draft / UPLOADS)
         progress(f"{files} uploaded files copied; checking")
         ledger, seals = await (_looked_at(settings, head) if copy.name == DUMP else _verified(settings, copy, began))
-        facts = await database_facts(settings)
+        facts, key = await database_facts(settings), None
+        if encrypt:
+            progress("encrypting")
+            source, copy = copy, draft / f"{copy.name}{ENCRYPTED}"
+            key = await asyncio.to_thread(encrypt_backup, settings, source, copy)
         made = Backup(
             made_at=iso(began),
             cambist=version("cambist"),
@@ -104,6 +123,7 @@ async def back_up(settings: Settings, target: Path, progress: Progress) -> Backu
             ledger_entries=ledger.entries,
             vault_keys=tuple(seals.in_use),
             unopened=seals.unopened_count,
+            encryption_key=key,
             head=head if is_postgres(settings) else ledger.tagged_head,
             schema=None if facts is None else facts.revision,
         )
@@ -112,6 +132,9 @@ async def back_up(settings: Settings, target: Path, progress: Progress) -> Backu
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
+    finally:
+        if encrypt:
+            shutil.rmtree(plain, ignore_errors=True)
     sync(target.parent)
     if made.is_sound:
         await _noted(settings, began)

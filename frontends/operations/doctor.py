@@ -16,8 +16,8 @@ from ...core.usecases.operators.findings import Finding, failed, ok, warning
 from ...ports.database_urls import read_postgres_url
 from ...ports.redis_urls import read_redis_url
 from ...ports.registry import Role
-from ..app.compose import key_file, system_clock
-from ..app.maintenance import DatabaseFacts, database_damage, database_facts, open_registry, redis_facts
+from ..app.compose import system_clock
+from ..app.maintenance import DatabaseFacts, database_damage, database_facts, key_file, open_registry, redis_facts
 from ..app.public_addresses import unsafe_addresses
 from ..process.insides import judge_insides
 from ..process.registry import counts_alone

@@ -18,11 +18,13 @@ from ...core.usecases.operators.reencrypt import KeyReport, inspect_keys
 from ...ports.database_urls import sqlite_url
 from ...ports.faults import NotSupported, Refused
 from ...ports.registry import Role
+from ...ports.vault import VaultError
 from ..app.compose import migrate, open_app, system_clock
 from ..app.maintenance import (
     close_sqlite_log,
     copy_sqlite,
     database_facts,
+    decrypt_backup,
     is_postgres,
     is_postgres_empty,
     load_postgres,
@@ -30,7 +32,7 @@ from ..app.maintenance import (
     swap_sqlite,
 )
 from ..settings.settings import Settings
-from .backup import DATABASE, DUMP, MANIFEST, UPLOADS, Backup, Progress, copy_uploads, digest
+from .backup import DATABASE, DUMP, ENCRYPTED, MANIFEST, UPLOADS, Backup, Progress, copy_uploads, digest
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +82,8 @@ async def _restore_sqlite(settings: Settings, target: Path, source: Path, progre
         own = msgspec.structs.replace(settings, database_url=sqlite_url(draft), redis_url=None)
         try:
             await _check_digest(copy, manifest, progress)
-            await copy_sqlite(copy, draft, lambda left, pages: progress(f"{left} of {pages} pages left"))
+            async with _decrypted(settings, copy, progress) as plain:
+                await copy_sqlite(plain, draft, lambda left, pages: progress(f"{left} of {pages} pages left"))
             found = await _held(own, manifest, progress)
             await asyncio.to_thread(close_sqlite_log, draft)
             _require_keys(found.seals, manifest)
@@ -99,7 +102,8 @@ async def _restore_postgres(settings: Settings, source: Path, progress: Progress
         if not empty:
             await _require_replaceable(settings, manifest, replace=replace)
         await _check_digest(copy, manifest, progress)
-        await load_postgres(settings, copy, progress, replace=not empty)
+        async with _decrypted(settings, copy, progress) as plain:
+            await load_postgres(settings, plain, progress, replace=not empty)
         # If the process is killed here, the tables have changed: the next process that opens them detects that and
         # holds.
         found = await _held(settings, manifest, progress)
@@ -151,6 +155,8 @@ def _backup_in(source: Path, name: str) -> tuple[Path, Backup | None]:
     source = source.absolute()
     if source.is_file():
         return source, None
+    if (source / f"{name}{ENCRYPTED}").is_file():
+        name = f"{name}{ENCRYPTED}"
     if not (source / name).is_file():
         raise Refused(f"{source} holds no backup of such a database: neither a file nor a folder with {name}")
     try:
@@ -167,6 +173,27 @@ async def _check_digest(copy: Path, manifest: Backup | None, progress: Progress)
     progress("checking the checksum")
     if await asyncio.to_thread(digest, copy) != manifest.database_sha256:
         raise Refused(f"{copy} is not what was backed up: its checksum is another one than {MANIFEST} has")
+
+
+@asynccontextmanager
+async def _decrypted(settings: Settings, copy: Path, progress: Progress) -> AsyncIterator[Path]:
+    """Give the plain copy: an encrypted one is decrypted into the data folder for the duration of the block. Raises:
+    Refused when the keys do not open it."""
+    if copy.suffix != ENCRYPTED:
+        yield copy
+        return
+    progress("decrypting")
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    plain = settings.data_dir / f".{copy.stem}.restoring-plain"
+    plain.unlink(missing_ok=True)  # an earlier restore may have been killed
+    try:
+        try:
+            await asyncio.to_thread(decrypt_backup, settings, copy, plain)
+        except VaultError as fault:
+            raise Refused(f"{copy} does not open: {fault}") from fault
+        yield plain
+    finally:
+        plain.unlink(missing_ok=True)
 
 
 class _Found(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ from cambist.adapters.storage.sqlite import swap as sqlite_swap
 from cambist.adapters.storage.sqlite.migrate import sqlite_current
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.frontends.app.compose import open_app
+from cambist.frontends.operations import backup as backups
 from cambist.frontends.operations import restore as room
 from cambist.frontends.settings.settings import Settings
 from cambist.ports.registry import Role
@@ -204,3 +205,77 @@ def test_folder_without_a_backup_is_refused(call: Call, backup: Path, folder: Pa
     (folder / "empty").mkdir()
     told = call("restore", str(folder / "empty"), "--yes")
     assert (told.status, "holds no backup" in told.err) == (1, True)
+
+
+class TestEncrypted:
+    """`cambist backup --encrypt` (docs/operations.md "Backup and restore")."""
+
+    @pytest.fixture
+    def encrypted(self, call: Call, folder: Path, backup: Path) -> Path:
+        """A second backup, encrypted, which has both accounts; a third one exists since."""
+        told = call("backup", "--encrypt", str(folder / "b2"), "--json")
+        assert told.status == 0, told.err
+        assert (told.document["sound"], told.document["encryption_key"]) == (True, 1)
+        call("account", "create", "Later")
+        return folder / "b2"
+
+    def test_encrypted_backup_holds_no_plain_word_and_is_restored(
+        self, call: Call, encrypted: Path, backup: Path, data: Path
+    ) -> None:
+        assert {path.name for path in encrypted.iterdir()} == {"cambist.db.encrypted", "backup.json", "uploads"}
+        assert b"Before" in (backup / "cambist.db").read_bytes(), "a plain one shows names"
+        assert b"Before" not in (encrypted / "cambist.db.encrypted").read_bytes()
+        assert (encrypted / "cambist.db.encrypted").stat().st_mode & 0o077 == 0
+        assert list(data.glob(".*")) == [], "no plain copy is left"
+        told = call("restore", str(encrypted), "--yes", "--json")
+        assert told.status == 0, told.err
+        assert (told.document["held"], told.document["ledger_holds"]) == (True, True)
+        assert accounts(call) == ["After", "Before"]
+        assert list(data.glob(".*")) == []
+
+    def test_encrypted_backup_opens_after_its_key_was_replaced(self, call: Call, encrypted: Path) -> None:
+        assert call("vault", "rotate").status == 0
+        assert call("restore", str(encrypted), "--yes").status == 0
+        assert accounts(call) == ["After", "Before"]
+
+    def test_other_keys_and_missing_keys_do_not_open_an_encrypted_backup(
+        self, call: Call, encrypted: Path, folder: Path
+    ) -> None:
+        other = {"CAMBIST_DATA_DIR": str(folder / "other")}
+        told = call("restore", str(encrypted), "--yes", env=other)
+        assert (told.status, "put the key file into the data folder" in told.err) == (1, True)
+        other |= {"CAMBIST_VAULT_KEY": "ab" * 32, "CAMBIST_VAULT_PEPPER": "cd" * 32}
+        told = call("restore", str(encrypted), "--yes", env=other)
+        assert (told.status, "does not open" in told.err) == (1, True)
+        left = {path.suffix for path in (folder / "other").iterdir()}
+        assert left == {".lock"}, "neither a database nor a plain copy"
+
+    @pytest.mark.parametrize("of_manifest", [True, False])
+    def test_altered_or_shortened_encrypted_backup_is_refused(
+        self, call: Call, encrypted: Path, of_manifest: bool
+    ) -> None:
+        """By the checksum; and without a manifest by the encryption itself."""
+        copy = encrypted / "cambist.db.encrypted"
+        content = copy.read_bytes()
+        if not of_manifest:
+            (encrypted / "backup.json").unlink()
+        for altered in (content[:-1], content[: len(content) // 2], content[:-1] + bytes([content[-1] ^ 1]), b""):
+            copy.write_bytes(altered)
+            told = call("restore", str(encrypted), "--yes")
+            assert told.status == 1
+            assert ("checksum" in told.err) is of_manifest
+        assert accounts(call) == ["After", "Before", "Later"]
+
+    def test_failed_encryption_leaves_neither_backup_nor_plain_copy(
+        self, call: Call, backup: Path, data: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fails(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(backups, "encrypt_backup", fails)
+        assert call("backup", "--encrypt", str(folder / "b2")).status == 1
+        assert not (folder / "b2").exists()
+        assert list(folder.glob(".*")) == list(data.glob(".*")) == []
+
+    def test_note_takes_no_encryption(self, call: Call) -> None:
+        assert call("backup", "--note", "--encrypt").status == 2

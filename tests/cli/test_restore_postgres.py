@@ -120,3 +120,15 @@ def test_no_password_stands_in_the_list_of_processes() -> None:
     )
     assert shown == "postgresql://me@db.example:5433/cambist?sslmode=require"
     assert password == "hun@ter2"
+
+
+def test_encrypted_dump_is_restored_and_shows_no_plain_word(call: Call, url: str, server: str) -> None:
+    told = call("backup", "--encrypt", "b2", "--json", env=at(url))
+    assert told.status == 0, told.err
+    assert (told.document["sound"], told.document["database"]) == (True, "cambist.dump.encrypted")
+    assert not (Path("b2") / "cambist.dump").exists()
+    with database(server) as empty:
+        told = call("restore", "b2", "--yes", "--json", env=at(empty))
+        assert told.status == 0, told.err
+        assert accounts(call, empty) == ["After", "Before"]
+        assert "restored from a backup" in hold_line(call, empty)
