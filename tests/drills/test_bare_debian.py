@@ -22,6 +22,8 @@ PROGRAMS = {"python3", "curl", "cambist", ".", ".venv/bin/cambist", ".venv/bin/p
 """What a reader of README can start: Debian's packages that it names, the shell, and its own environment."""
 FOLLOWS = {"cambist serve", "cambist listen", "cambist mcp"}
 """Commands that work until they are stopped; README shows them in a block, or they have stories of their own."""
+ARGUMENTS = {"cambist backup": "../first-backup"}
+"""What a sentence leaves out of a command."""
 RECEIVER = """
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -132,7 +134,7 @@ def _service(debian: Debian) -> None:
             parts.append(re.sub(r"^cambist serve.*$", _SERVE, text, flags=re.MULTILINE))
     others = sorted(inline_commands() - FOLLOWS - {"cambist demo"})
     assert {"cambist backup", "cambist config check", "cambist doctor", "cambist ledger verify"} <= set(others)
-    parts += [f'echo "== {each}"; {each} || echo "{each}: exit $?"' for each in others]
+    parts += [f'echo "== {each}"; {each} {ARGUMENTS.get(each, "")} || echo "{each}: exit $?"' for each in others]
     done = debian.run("\n".join(parts), limit=300)
     assert done.status == 0, done.output
     assert '"status":"pending"' in done.output.replace(": ", ":"), done.output

@@ -83,6 +83,8 @@ def _base(buildah: Buildah, folder: Path) -> str:
     for alias in ("python3", "python"):
         (local / "bin" / alias).symlink_to(name)
     assert debian.run("ldconfig", user="root").status == 0
+    # pip's own list lacks the authority of this machine's proxy, where there is one.
+    (debian.root / "etc" / "pip.conf").write_text("[global]\ncert = /etc/ssl/certs/ca-certificates.crt\n", "utf-8")
     container = buildah("from", "scratch")
     buildah("add", "--quiet", container, debian.root, "/")
     image = buildah("commit", "--quiet", "--format", "docker", container, BASE)
