@@ -17,7 +17,7 @@ from ...ports.mandates import (
     MandateBank,
     MandateState,
 )
-from .bank.kit import assert_amount, assert_purpose, last_repeat
+from .bank.kit import asked_of, assert_amount, assert_purpose, last_repeat
 from .bank_harness import BankHarness
 from .expectations import must_answer, must_raise
 from .harnesses import check_hidden
@@ -81,7 +81,7 @@ class TestCharges:
     async def test_provider_is_asked_for_the_amount_to_the_kopeck(self, bank_harness: BankHarness) -> None:
         bank, mandate = charger(bank_harness), await bound(bank_harness)
         await bank.charge(debit(mandate, 490_05))
-        asked = await bank_harness.asked(CHARGE)
+        asked = await asked_of(bank_harness, CHARGE)
         assert_amount(asked, 490_05)
         assert_purpose(asked, "Coffee club")
 

@@ -26,6 +26,17 @@ class must_answer:  # noqa: N801 - reads as a call
         _check(self._rule, raised)
 
 
+class must_play(must_answer):  # noqa: N801 - reads as a call
+    """Block of calls of a harness; if one raises, it fails with what the harness has to play."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        __tracebackhide__ = True
+        if isinstance(raised, Exception):
+            _fail(self._rule, f"the harness raised {type(raised).__name__}", raised)
+
+
 class must_raise(Generic[F]):  # noqa: N801 - reads as a call
     """Block of calls of an adapter that end with one of these faults; else it fails with the rule. `reason` is that of
     a refusal."""

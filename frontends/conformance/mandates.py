@@ -9,7 +9,7 @@ import pytest
 from ...ports.bank import InvoiceKind, RefundRequest
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.mandates import Binding, BindingRequest, ChargeRequest, MandateBank, MandateState, MandateStatus
-from .bank.kit import assert_amount, assert_purpose
+from .bank.kit import asked_of, assert_amount, assert_purpose
 from .bank_harness import BankHarness
 from .expectations import must_answer, must_raise
 from .harnesses import check_hidden
@@ -97,7 +97,7 @@ class TestBinding:
     async def test_provider_is_asked_for_the_first_charge_to_the_kopeck(self, bank_harness: BankHarness) -> None:
         bank = binder(bank_harness)
         await bank.bind(binding(bank_harness, 490_05))
-        asked = await bank_harness.asked(BINDING)
+        asked = await asked_of(bank_harness, BINDING)
         assert_amount(asked, 490_05)
         assert_purpose(asked, "Coffee club")
 

@@ -9,7 +9,7 @@ import pytest
 
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.remittances import RemittanceBank, RemittanceRequest, RemittanceState, RemittanceStatus
-from .bank.kit import DAY, assert_amount, kept, last_repeat
+from .bank.kit import DAY, asked_of, assert_amount, kept, last_repeat
 from .bank_harness import BankHarness
 from .expectations import must_answer, must_raise
 from .harnesses import check_hidden
@@ -62,13 +62,13 @@ class TestRemittances:
 
     async def test_provider_is_asked_for_the_amount_to_the_kopeck(self, bank_harness: BankHarness) -> None:
         await remitter(bank_harness).remit(to(bank_harness, amount_kopecks=490_05))
-        assert_amount(await bank_harness.asked(OPERATION), 490_05)
+        assert_amount(await asked_of(bank_harness, OPERATION), 490_05)
 
     @pytest.mark.parametrize("field", ["phone", "bank_id"])
     async def test_provider_is_told_the_person(self, bank_harness: BankHarness, field: str) -> None:
         """Money that went to somebody else does not come back."""
         await remitter(bank_harness).remit(to(bank_harness))
-        sent, meant = kept(getattr(await bank_harness.asked(OPERATION), field), field), getattr(bank_harness, field)
+        sent, meant = kept(getattr(await asked_of(bank_harness, OPERATION), field), field), getattr(bank_harness, field)
         assert sent == meant, f"the provider must get the {field} of the request: {meant!r}, and got {sent!r}"
 
     async def test_remittance_in_processing_is_not_called_done(self, bank_harness: BankHarness) -> None:

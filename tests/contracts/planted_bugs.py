@@ -102,6 +102,13 @@ class ShowsTokenInMessage(SunriseBank):
         return OutcomeUnknown(f"sunrise answered {answer.status_code} to {answer.request.headers['Authorization']}")
 
 
+class SendsRandomOrders(SunriseBank):
+    """It notes the number that it sent."""
+
+    def order(self, operation: str) -> str:
+        return self.__dict__.setdefault("numbers", {}).setdefault(operation, uuid4().hex)  # type: ignore[no-any-return]
+
+
 class CallsFailedReadsAbsent(SunriseBank):
     async def read(self, path: str, kind: type[T]) -> T | None:
         try:
@@ -444,6 +451,7 @@ REVIEWED = (
 )  # fmt: skip
 
 OWN = (
+    Bug(SendsRandomOrders, suites.TestRequests, "test_provider_gets_the_purpose", "or another one sent"),
     Bug(RemembersOpen, suites.TestPayments, "test_payment_after_a_look", "must ask the provider each time"),
     Bug(RemembersStateOfAnother, suites.TestPayments, "test_money_of_one_invoice", "must be no other's"),
     Bug(RemembersTransfersById, suites.TestPayments, "test_paid_invoices_report", "transfers of another invoice"),

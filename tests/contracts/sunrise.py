@@ -380,9 +380,7 @@ class SunriseHarness(BankHarness):
         number = short_operation(operation)
         if number in self.books.refunds:
             return Asked(amount_kopecks=_kopecks(self.books.refunds[number]["rub"]), order=number)
-        bill = self.books.orders.get(number)
-        if bill is None:  # it was sent under another number
-            bill = [*self.books.orders.values()][-1]
+        bill = self.books.orders[number]
         ends_at = bill["till"]
         return Asked(
             amount_kopecks=_kopecks(bill["rub"]),

@@ -13,6 +13,7 @@ from ....ports.bank import (
     InvoiceStatus,
 )
 from ..bank_harness import Asked, BankHarness
+from ..expectations import must_play
 from ..hidden import unplayed
 from ..operation_ids import operation_id
 
@@ -43,7 +44,14 @@ async def paid_again(harness: BankHarness, invoice: Invoice, operation: str = OP
     """Let a payer pay the invoice a second time. Skips if no payer can."""
     if not harness.pays_twice:
         pytest.skip("payers cannot pay an invoice twice at this provider (`pays_twice`)")
-    await harness.pay(operation, invoice, kopecks)
+    with must_play("`pay` must let a payer pay an invoice a second time, or the harness set `pays_twice = False`"):
+        await harness.pay(operation, invoice, kopecks)
+
+
+async def asked_of(harness: BankHarness, operation: str) -> Asked:
+    """Return what the provider's records say about the operation."""
+    with must_play("`asked` must find the provider's record: is the operation id cut, or another one sent?"):
+        return await harness.asked(operation)
 
 
 def last_repeat(bank: Bank) -> timedelta:

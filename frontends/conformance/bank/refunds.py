@@ -18,7 +18,7 @@ from ....ports.faults import OutcomeUnknown, Refused, Unavailable
 from ..bank_harness import BankHarness
 from ..expectations import may_raise, must_answer, must_raise
 from ..operation_ids import operation_id, return_ids, suspense_ids
-from .kit import DAY, OPERATION, REFUND, assert_amount, last_repeat, paid, paid_again, state_of
+from .kit import DAY, OPERATION, REFUND, asked_of, assert_amount, last_repeat, paid, paid_again, state_of
 
 ONCE = "a repeat of a refund must move no second money"
 REST = "what was not sent back must still be refundable, to the kopeck"
@@ -49,7 +49,7 @@ class TestRefunds:
         """Confusing kopecks with roubles, or 60.05 with 60.5, would send back another sum."""
         invoice = await paid(bank_harness)
         await bank_harness.bank.refund(_back(invoice, 60_05))
-        assert_amount(await bank_harness.asked(REFUND), 60_05)
+        assert_amount(await asked_of(bank_harness, REFUND), 60_05)
 
     async def test_parts_of_a_payment_go_back_to_the_kopeck(self, bank_harness: BankHarness) -> None:
         invoice = await paid(bank_harness)
