@@ -63,7 +63,12 @@ _STATUSES = {
     "declined": InvoiceStatus.FAILED,
     "expired": InvoiceStatus.EXPIRED,
 }
-_REFUNDS = {"sent": RefundStatus.DONE, "failed": RefundStatus.FAILED, "in_progress": RefundStatus.PROCESSING}
+_REFUNDS = {
+    "sent": RefundStatus.DONE,
+    "failed": RefundStatus.FAILED,
+    "returned": RefundStatus.REVERSED,
+    "in_progress": RefundStatus.PROCESSING,
+}
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
@@ -85,6 +90,7 @@ class _Came(msgspec.Struct):
     id: str
     amount: int
     at: datetime
+    charged_back: bool = False
 
 
 class _Shown(msgspec.Struct):
@@ -176,7 +182,7 @@ class ExampleBank:
         if found is None:
             raise Refused("the bank knows no such invoice", reason="not_found")
         status = _STATUSES.get(found.status, InvoiceStatus.PROCESSING)
-        transfers = tuple(Transfer(id=each.id, amount_kopecks=each.amount, at=each.at) for each in found.transfers)
+        transfers = tuple(_transfer(each) for each in found.transfers)
         failure = "declined_by_bank" if status is InvoiceStatus.FAILED else None
         return InvoiceState(reference=reference, status=status, transfers=transfers, failure=failure)
 
@@ -254,6 +260,10 @@ def _retry_after(answer: httpx2.Response) -> float | None:
 
 def _invoice(said: _Made) -> Invoice:
     return Invoice(reference=said.id, payload=said.qr, link=said.qr)
+
+
+def _transfer(said: _Came) -> Transfer:
+    return Transfer(id=said.id, amount_kopecks=said.amount, at=said.at, taken_back=said.charged_back)
 
 
 def _refund(said: _Sent) -> RefundState:

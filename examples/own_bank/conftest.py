@@ -57,6 +57,13 @@ class ExampleHarness(BankHarness):
     async def lapse(self, operation: str, invoice: Invoice) -> None:  # noqa: ARG002 - the harness's signature
         self.books.invoices[operation]["status"] = "expired"
 
+    async def take_back(self, operation: str, invoice: Invoice) -> None:  # noqa: ARG002 - the harness's signature
+        for transfer in self.books.invoices[operation]["transfers"]:
+            transfer["charged_back"] = True
+
+    async def reverse_refund(self, operation: str) -> None:
+        self.books.refunds[operation]["status"] = "returned"
+
     async def say_unknown_status(self, operation: str) -> None:
         {**self.books.invoices, **self.books.refunds}[operation]["status"] = "under_review"
 

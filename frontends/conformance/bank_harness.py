@@ -100,8 +100,13 @@ class BankHarness(ProviderHarness):
         unplayed("an invoice that nobody pays")
 
     async def say_unknown_status(self, operation: str) -> None:
-        """Let the provider show this invoice or refund in a status that its documentation does not name."""
+        """Let the provider show this invoice, refund, charge or remittance in a status that its documentation does not
+        name."""
         unplayed("a status that nobody knows")
+
+    async def take_back(self, operation: str, invoice: Invoice) -> None:
+        """Let the payer's bank take back the money of this paid invoice (a chargeback)."""
+        unplayed("money that is taken back")
 
     async def notification(self, operation: str) -> InboundNotification:
         """Return the notification that the provider posts about this operation, as it arrives."""
@@ -126,6 +131,10 @@ class BankHarness(ProviderHarness):
 
     async def finish_refunds(self) -> None:
         """Complete all refunds in processing."""
+
+    async def reverse_refund(self, operation: str) -> None:
+        """Let the payer's bank return the money of this completed refund."""
+        unplayed("a refund that comes back")
 
     async def fail_next_refund(self) -> None:
         """Let the next refund fail for good, at the bank or the payer's bank, after it was accepted."""

@@ -19,7 +19,7 @@ from ...ports.mandates import (
 )
 from .bank.kit import asked_of, assert_amount, assert_purpose, last_repeat
 from .bank_harness import BankHarness
-from .expectations import must_answer, must_raise
+from .expectations import may_raise, must_answer, must_raise
 from .harnesses import check_hidden
 from .mandates import OTHER, binder, binding, bound, has_debited
 from .operation_ids import binding_id, operation_id
@@ -92,6 +92,16 @@ class TestCharges:
         statuses = [each and each.status for each in states]
         assert statuses == [ChargeStatus.PROCESSING] * 2, "a charge is PROCESSING until the payer's bank has decided"
         assert (await charge_of(bank_harness)).status is ChargeStatus.PAID, "a charge that was debited must be PAID"
+
+    async def test_status_that_nobody_knows_decides_nothing(self, bank_harness: BankHarness) -> None:
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
+        await bank_harness.hold_next_charge()
+        await bank.charge(debit(mandate))
+        await bank_harness.say_unknown_status(CHARGE)
+        rule = "a status that the adapter does not know must leave the charge PROCESSING, or make the read Unavailable"
+        with may_raise(rule, Unavailable):
+            state = await bank.find_charge(CHARGE)
+            assert (state and state.status) is ChargeStatus.PROCESSING, rule
 
     async def test_forgotten_charge_is_found_and_a_repeat_never_debits_again(self, bank_harness: BankHarness) -> None:
         """The operation id alone must be enough: a restored database has lost the notes written since the backup."""

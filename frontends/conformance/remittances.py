@@ -11,7 +11,7 @@ from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.remittances import RemittanceBank, RemittanceRequest, RemittanceState, RemittanceStatus
 from .bank.kit import DAY, asked_of, assert_amount, kept, last_repeat
 from .bank_harness import BankHarness
-from .expectations import must_answer, must_raise
+from .expectations import may_raise, must_answer, must_raise
 from .harnesses import check_hidden
 from .operation_ids import part_id
 from .problem import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
@@ -86,6 +86,18 @@ class TestRemittances:
         state = await ended(bank_harness)
         assert state.status is RemittanceStatus.FAILED, "a remittance whose money did not go must be FAILED"
         assert await bank_harness.remitted() == 0, "a remittance that failed must move no money"
+
+    async def test_status_that_nobody_knows_decides_nothing(self, bank_harness: BankHarness) -> None:
+        bank = remitter(bank_harness)
+        await bank_harness.hold_next_remittance()
+        await bank.remit(to(bank_harness))
+        await bank_harness.say_unknown_status(OPERATION)
+        rule = (
+            "a status that the adapter does not know must leave the remittance PROCESSING, or make the read Unavailable"
+        )
+        with may_raise(rule, Unavailable):
+            state = await bank.find_remittance(OPERATION)
+            assert (state and state.status) is RemittanceStatus.PROCESSING, rule
 
     async def test_a_day_later_it_is_still_found(self, bank_harness: BankHarness) -> None:
         await remitter(bank_harness).remit(to(bank_harness))

@@ -127,6 +127,13 @@ class SimulatedHarness(BankHarness):
         self.simulated._refunds_hold = None
         self._end = RefundStatus.DONE
 
+    async def reverse_refund(self, operation: str) -> None:
+        await self.simulated.simulate_refund(operation, RefundStatus.REVERSED)
+
+    async def take_back(self, operation: str, invoice: Invoice) -> None:
+        taken = Simulation(status=InvoiceStatus.PAID, taken_back=True)
+        await self.simulated.simulate(operation, taken, reference=invoice.reference)
+
     async def fail_next_refund(self) -> None:
         self.simulated._refunds_hold = None
         self._end = RefundStatus.FAILED

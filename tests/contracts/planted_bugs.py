@@ -248,6 +248,21 @@ class CallsWorkingRefundsDone(SunriseBank):
         return RefundStatus.DONE if word == "working" else super().refund_status(word)
 
 
+class CallsReturnedRefundsDone(SunriseBank):
+    def refund_status(self, word: str) -> RefundStatus:
+        return RefundStatus.DONE if word == "returned" else super().refund_status(word)
+
+
+class DropsMoneyTakenBack(SunriseBank):
+    def transfers(self, bill: Bill) -> tuple[Transfer, ...]:
+        return tuple(each for each in super().transfers(bill) if not each.taken_back)
+
+
+class OverlooksMoneyTakenBack(SunriseBank):
+    def transfer(self, came: Came, bill: Bill) -> Transfer:
+        return msgspec.structs.replace(super().transfer(came, bill), taken_back=False)
+
+
 class RemembersOpen(_Remembers):
     kept = InvoiceStatus.OPEN
 
@@ -452,6 +467,9 @@ REVIEWED = (
 
 OWN = (
     Bug(SendsRandomOrders, suites.TestRequests, "test_provider_gets_the_purpose", "or another one sent"),
+    Bug(CallsReturnedRefundsDone, suites.TestRefunds, "test_refund_that_came_back", "must be REVERSED"),
+    Bug(DropsMoneyTakenBack, suites.TestPayments, "test_money_that_was_taken_back", "must stay in the report"),
+    Bug(OverlooksMoneyTakenBack, suites.TestPayments, "test_money_that_was_taken_back", "with `taken_back`"),
     Bug(RemembersOpen, suites.TestPayments, "test_payment_after_a_look", "must ask the provider each time"),
     Bug(RemembersStateOfAnother, suites.TestPayments, "test_money_of_one_invoice", "must be no other's"),
     Bug(RemembersTransfersById, suites.TestPayments, "test_paid_invoices_report", "transfers of another invoice"),

@@ -50,7 +50,12 @@ _STATUSES = {
     "declined": InvoiceStatus.FAILED,
     "expired": InvoiceStatus.EXPIRED,
 }
-_REFUNDS = {"working": RefundStatus.PROCESSING, "done": RefundStatus.DONE, "failed": RefundStatus.FAILED}
+_REFUNDS = {
+    "working": RefundStatus.PROCESSING,
+    "done": RefundStatus.DONE,
+    "failed": RefundStatus.FAILED,
+    "returned": RefundStatus.REVERSED,
+}
 _FAILURES = {"LIMIT": "declined_by_bank"}
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
@@ -60,6 +65,7 @@ class Came(msgspec.Struct):
     rub: str
     fee: str
     at: datetime
+    back: bool = False
 
 
 class Bill(msgspec.Struct):
@@ -192,7 +198,7 @@ class SunriseBank:
         return tuple(self.transfer(each, bill) for each in bill.payments)
 
     def transfer(self, came: Came, bill: Bill) -> Transfer:
-        return Transfer(id=came.no, amount_kopecks=self.kopecks(came.rub), at=came.at)
+        return Transfer(id=came.no, amount_kopecks=self.kopecks(came.rub), at=came.at, taken_back=came.back)
 
     def refund_status(self, word: str) -> RefundStatus:
         return _REFUNDS.get(word, RefundStatus.PROCESSING)
@@ -394,6 +400,13 @@ class SunriseHarness(BankHarness):
 
     async def lapse(self, operation: str, invoice: Invoice) -> None:
         self._bill(invoice)["state"] = "expired"
+
+    async def take_back(self, operation: str, invoice: Invoice) -> None:
+        for payment in self._bill(invoice)["payments"]:
+            payment["back"] = True
+
+    async def reverse_refund(self, operation: str) -> None:
+        self.books.refunds[short_operation(operation)]["state"] = "returned"
 
     async def say_unknown_status(self, operation: str) -> None:
         {**self.books.orders, **self.books.refunds}[short_operation(operation)]["state"] = "under_review"

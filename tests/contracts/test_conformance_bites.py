@@ -480,8 +480,9 @@ _HOOKS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     **dict.fromkeys(("fail_next_charge", "hold_next_remittance", "fail_next_remittance", "remitted"), ((), {})),
     **dict.fromkeys(("be_away", "refuse_credentials", "recover"), ((), {})),
     **dict.fromkeys(("asked", "notification", "confirm", "refuse", "say_unknown_status"), (("pay_1",), {})),
+    "reverse_refund": (("ref_1",), {}),
     **dict.fromkeys(("lose_mandate", "restore_mandate", "pass_time", "skew", "spoil_write"), ((None,), {})),
-    **dict.fromkeys(("decline", "lapse"), (("pay_1", None), {})),
+    **dict.fromkeys(("decline", "lapse", "take_back"), (("pay_1", None), {})),
     **dict.fromkeys(("lose_next_answer", "hold_next_write"), ((), {"done": True})),
     "pay": (("pay_1", None, 1), {}),
 }

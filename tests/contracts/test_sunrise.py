@@ -91,6 +91,7 @@ class BareHarness(CautiousHarness):
     asked, decline, lapse = BankHarness.asked, BankHarness.decline, BankHarness.lapse
     say_unknown_status, notification = BankHarness.say_unknown_status, BankHarness.notification
     hold_next_refund, fail_next_refund = BankHarness.hold_next_refund, BankHarness.fail_next_refund
+    take_back, reverse_refund = BankHarness.take_back, BankHarness.reverse_refund
     forget, skew, pass_time = BankHarness.forget, BankHarness.skew, BankHarness.pass_time
 
 

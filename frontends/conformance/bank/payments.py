@@ -92,6 +92,17 @@ class TestPayments:
         came = _amounts(await bank_harness.bank.invoice_state(invoice.reference))
         assert came == [kopecks], "a transfer's amount must be the money that came, and not the invoice's amount"
 
+    async def test_money_that_was_taken_back_says_so(self, bank_harness: BankHarness) -> None:
+        """The service books it out. A transfer that disappears would stay booked."""
+        invoice = await paid(bank_harness)
+        [before] = (await bank_harness.bank.invoice_state(invoice.reference)).transfers
+        assert not before.taken_back, "a transfer that nobody took back must not say `taken_back`"
+        await bank_harness.take_back(OPERATION, invoice)
+        state = await bank_harness.bank.invoice_state(invoice.reference)
+        assert [(each.id, each.taken_back) for each in state.transfers] == [(before.id, True)], (
+            "a transfer that was taken back must stay in the report, with `taken_back`"
+        )
+
     async def test_declined_payment_ends_the_invoice(self, bank_harness: BankHarness) -> None:
         """An invoice that stays OPEN keeps the payer's window waiting."""
         state = await self._unpaid(bank_harness, bank_harness.decline)

@@ -73,6 +73,14 @@ class TestRefunds:
         ended = await self._ended(bank_harness, REFUND)
         assert (ended and ended.status) is RefundStatus.FAILED, "a refund whose money did not go must be FAILED"
 
+    async def test_refund_that_came_back_is_called_reversed(self, bank_harness: BankHarness) -> None:
+        invoice = await paid(bank_harness)
+        await bank_harness.bank.refund(_back(invoice))
+        await self._ended(bank_harness, REFUND)
+        await bank_harness.reverse_refund(REFUND)
+        state = await bank_harness.bank.find_refund(REFUND)
+        assert (state and state.status) is RefundStatus.REVERSED, "a refund whose money came back must be REVERSED"
+
     async def test_refund_status_that_nobody_knows_decides_nothing(self, bank_harness: BankHarness) -> None:
         """Providers add statuses without notice."""
         invoice = await paid(bank_harness)

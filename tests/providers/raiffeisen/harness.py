@@ -143,9 +143,13 @@ class RaiffeisenHarness(BankHarness):
 
     async def say_unknown_status(self, operation: str) -> None:
         number = number_of(operation)
-        refund = self.books.refunds.get(number)
-        if refund is not None:
-            refund["refundStatus"] = "UNDER_REVIEW"
+        if number in self.books.refunds:
+            self.books.refunds[number]["refundStatus"] = "UNDER_REVIEW"
+        if number in self.books.charges:
+            self.books.charges[number]["paymentStatus"] = "UNDER_REVIEW"
+        payout = self.books.payouts.get(tiny_operation(operation))
+        if payout is not None:
+            payout["status"] = {**payout["status"], "value": "UNDER_REVIEW"}
         for qr in self.books.qrs.values():
             if qr["order"] == number:
                 qr["payment"] = "UNDER_REVIEW"
