@@ -12,6 +12,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.distributions import build, copy_of_sources
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FOLDERS = {
     "merchant_tests": "test_shop.py",
@@ -39,9 +41,10 @@ def main() -> None:
     """Run all. Raises: CalledProcessError for the first command that fails."""
     with tempfile.TemporaryDirectory() as made:
         wheels = Path(made, "wheels")
-        build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(wheels), str(EXAMPLES.parent)]
-        run(build, EXAMPLES.parent, dict(os.environ))
-        [wheel] = wheels.iterdir()
+        sources = Path(made, "sources")
+        copy_of_sources(sources)
+        build(sources, wheels)
+        [wheel] = wheels.glob("*.whl")
         for name, file in FOLDERS.items():
             place = Path(made, name)
             run([sys.executable, "-m", "venv", str(place)], EXAMPLES, dict(os.environ))

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from cambist.core.domain.errors import CATALOGUE
-from cambist.frontends.http.openapi.docs_texts import TEXTS
+from cambist.frontends.http.openapi.docs_texts import SYNONYMS, TEXTS
 from cambist.frontends.http.openapi.guides import ENGLISH, GUIDES, NAMES, RUSSIAN, Library, slug
 from tests.apps import TestApp
 from tests.tables import table
@@ -44,7 +44,8 @@ async def test_every_link_of_a_guide_leads_to_a_served_page_and_anchor(app: Test
         response = await app.http.get(address(*each))
         assert response.status_code == 200, each
         pages[address(*each)] = response.text
-    pages["/docs"] = (await app.http.get("/docs")).text
+    for path in ("/docs", "/docs/reference/payments", "/docs/reference/webhooks"):
+        pages[path] = (await app.http.get(path)).text
     anchors = {path: set(_ID.findall(text)) for path, text in pages.items()}
     others: set[str] = set()
     wrong = []
@@ -99,7 +100,7 @@ async def test_the_search_finds_sections_of_guides_and_operations(app: TestApp) 
     assert rows["docs/concepts#idempotency"]["title"] == "Idempotency"
     assert "Make it once" in rows["docs/concepts#idempotency"]["text"]
     assert "amount_rub" in rows["docs/payments#taking-one"]["names"]
-    assert rows["docs#create_payment"]["operation"] is True
+    assert rows["docs/reference/payments#create_payment"]["operation"] is True
     assert len(rows) == len(found)
 
 
@@ -155,3 +156,9 @@ async def test_llms_txt_lists_every_guide_and_links_to_its_markdown(app: TestApp
         assert (page.status_code, page.headers["Content-Type"]) == (200, "text/markdown; charset=utf-8"), each
         assert page.text == LIBRARY.page(*each).source
     assert (await app.http.get("/docs/unknown.md")).status_code == 404
+
+
+def test_synonyms_are_of_pages_and_sections_that_exist() -> None:
+    pages = {name: {each.anchor for each in LIBRARY.page(ENGLISH, name).headings} for name in NAMES}
+    places = set(pages) | {f"{name}#{anchor}" for name in pages for anchor in pages[name]}
+    assert [key for key in SYNONYMS if key not in places] == []

@@ -11,8 +11,17 @@ from cambist.frontends.server.server import running
 from cambist.frontends.settings.settings import Settings
 from tests.patience import HANGS
 
-FIRST = {"refund": "create_refund", "get balance": "get_balance", "AMOUNT_BELOW_MINIMUM": "create_payment"}
-"""The first operation in the results of each search."""
+FIRST = {
+    "refund": "reference/refunds#create_refund",
+    "get balance": "reference/money#get_balance",
+    "AMOUNT_BELOW_MINIMUM": "reference/payments#create_payment",
+    "sdk": "client#the-python-client",
+    "test card": "sandbox#amounts-that-act-by-themselves",
+    "verify": "webhooks#the-signature",
+    "cancel payment": "payments#how-it-ends",
+    "currency": "concepts#amounts-and-times",
+}
+"""The first result of each search."""
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -34,13 +43,16 @@ async def test_the_reference_is_searched_read_in_the_dark_and_on_a_phone(browser
         page.on("console", lambda message: said.append(message.text))
         await page.goto(f"{base}/docs")
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+        await page.click("main a:text-is('Subscriptions')")
+        await expect(page).to_have_url(f"{base}/docs/reference/subscriptions")
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 360
 
-        await page.fill("#search", "subscription RETRIES_used")
+        await page.fill("#search", "subscription ATTEMPTS_used")
         await expect(page.locator("article:visible")).to_have_count(1)
-        await page.fill("#search", "no such words")
+        await page.fill("#search", "xyzzy")
         await expect(page.locator("#nothing")).to_be_visible()
-        await page.evaluate("location.hash = 'create_refund'")
-        await expect(page.locator("#create_refund")).to_be_in_viewport()
+        await page.evaluate("location.hash = 'cancel_subscription'")
+        await expect(page.locator("#cancel_subscription")).to_be_in_viewport()
 
         ground = "getComputedStyle(document.body).backgroundColor"
         light = await page.evaluate(ground)
@@ -69,12 +81,12 @@ async def test_samples_have_a_tab_for_each_language_and_can_be_copied(browser: B
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
         base = service.app.settings.base_url
         page = await opened(browser, permissions=["clipboard-read", "clipboard-write"])
-        await page.goto(f"{base}/docs")
+        await page.goto(f"{base}/docs/reference/payments")
         article = page.locator("#create_payment")
         await expect(article.get_by_role("tab")).to_have_text(["curl", "Python", "JavaScript", "PHP"])
         await article.get_by_role("tab", name="PHP").click()
         await expect(article.locator("figure.sample:visible").first).to_contain_text("stream_context_create")
-        await expect(page.locator("#create_refund figure.sample:visible").first).to_contain_text("<?php")
+        await expect(page.locator("#list_payments figure.sample:visible").first).to_contain_text("<?php")
         await page.keyboard.press("ArrowLeft")
         await expect(article.get_by_role("tab", name="JavaScript")).to_be_focused()
         await article.locator("figure.sample:visible .copy").first.click()
@@ -91,17 +103,18 @@ async def test_samples_have_a_tab_for_each_language_and_can_be_copied(browser: B
 
 async def test_search_puts_the_best_hit_first(browser: Browser) -> None:
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
+        base = service.app.settings.base_url
         page = await opened(browser)
-        await page.goto(f"{service.app.settings.base_url}/docs")
-        for asked, first in FIRST.items():
-            await page.keyboard.press("/")
-            await page.locator("#search").fill("")
-            await page.keyboard.type(asked)
-            await expect(page.locator("#hits a").first).to_have_attribute("href", f"#{first}")
-            await expect(page.locator("#hits mark").first).to_be_visible()
-            await page.keyboard.press("Enter")
-            await expect(page.locator(f"#{first}")).to_be_in_viewport()
-            await expect(page.locator("#hits")).to_be_hidden()
+        for start in ("docs", "docs/reference/refunds"):
+            for asked, first in FIRST.items():
+                await page.goto(f"{base}/{start}")
+                await page.keyboard.press("/")
+                await page.keyboard.type(asked)
+                await expect(page.locator("#hits a").first).to_be_visible()
+                await page.keyboard.press("Enter")
+                await expect(page).to_have_url(f"{base}/docs/{first}")
+                await expect(page.locator("#hits")).to_be_hidden()
+                await expect(page.locator(f"#{first.partition('#')[2]}")).to_be_in_viewport()
         await page.close()
 
 
@@ -110,7 +123,7 @@ async def test_an_operation_is_tried_with_test_keys_which_stay_in_the_page(brows
         base = service.app.settings.base_url
         made = await create_account(service.app.ports, "Merchant")
         page = await opened(browser, viewport={"width": 360, "height": 740})
-        await page.goto(f"{base}/docs")
+        await page.goto(f"{base}/docs/reference/payments")
         form = page.locator("#create_payment form.try")
         await form.locator("summary").click()
         await form.get_by_role("button", name="Send").click()
@@ -152,7 +165,8 @@ async def test_the_first_page_fits_a_phone_and_leads_to_the_reference(
         dark = await page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
         assert dark is (scheme == "dark")
         await page.click("text=API reference")
-        await expect(page.locator("#create_payment")).to_be_visible()
+        await page.click("#create_payment a")
+        await expect(page.locator("article#create_payment")).to_be_in_viewport()
         assert [url for url in asked if not url.startswith(base)] == []
         assert said == []
         await page.close()

@@ -1,5 +1,6 @@
 """Content of the page `/docs`, built only from the OpenAPI document and the catalogue of refusals."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -51,6 +52,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """One operation or one webhook."""
 
     id: str
+    name: str
+    """Short name, for headings and the sidebar."""
     method: str
     path: str
     summary: str
@@ -125,6 +128,7 @@ class _Reader:
         good = next((each for each in operation["responses"].values() if "example" in _json(each)), None)
         return Shown(
             id=operation["operationId"],
+            name=_short(operation["summary"]),
             method=method.upper(),
             path=path,
             summary=operation["summary"],
@@ -144,6 +148,7 @@ class _Reader:
         body = operation["requestBody"]["content"]["application/json"]
         return Shown(
             id=operation["operationId"],
+            name=event,
             method="EVENT",
             path=event,
             summary="Posted to your webhook_url; any 2xx within 10 seconds takes it.",
@@ -241,6 +246,11 @@ class _Reader:
         if kind == "array":
             return f"array of {self._kind(schema['items'])}"
         return f"{kind} ({schema['format']})" if "format" in schema else kind
+
+
+def _short(summary: str) -> str:
+    """Return the beginning of a summary, up to its first comma or semicolon."""
+    return re.split("[,;]", summary.replace("`", ""), maxsplit=1)[0]
 
 
 def _json(response: Json) -> Json:

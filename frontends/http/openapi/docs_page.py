@@ -1,6 +1,7 @@
 """The OpenAPI document and the guides as HTML pages, which load nothing from other sites."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import jinja2
@@ -9,8 +10,8 @@ from markupsafe import Markup, escape
 
 from ..templates import PAGES
 from .collections import bruno_zip, postman
-from .docs_model import Reference, reference
-from .docs_texts import TEXTS, Texts
+from .docs_model import reference
+from .docs_texts import SYNONYMS, TEXTS, Texts
 from .guides import ENGLISH, GROUPS, NAMES, Guide, Library
 from .openapi import openapi_document
 from .samples import pretty
@@ -24,9 +25,9 @@ class Docs:
     `/docs`."""
 
     def __init__(self, base_url: str, assets: Callable[[str], Link]) -> None:
-        self._base_url = base_url
         self._assets = assets
         self._library = Library()
+        self._reference = cache(lambda: reference(openapi_document(base_url)))
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(PAGES), autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
         )
@@ -41,9 +42,20 @@ class Docs:
         """Return whether there is a guide of this name in this language."""
         return self._library.has(language, name)
 
+    @property
+    def groups(self) -> Sequence[str]:
+        """Names of the pages of the reference: one for each subject."""
+        return [group.id for group in self._reference().groups]
+
     def reference(self) -> bytes:
-        """Render the page of all operations."""
-        return self._draw("docs.html", ENGLISH, "", reference=self._reference())
+        """Render the first page of the reference: all subjects with their operations."""
+        return self._draw("docs.html", ENGLISH, "", reference=self._reference(), current=None)
+
+    def group(self, name: str) -> bytes:
+        """Render the operations of a subject. Raises: StopIteration for an unknown one."""
+        reference = self._reference()
+        current = next(group for group in reference.groups if group.id == name)
+        return self._draw("docs_group.html", ENGLISH, "../../", reference=reference, current=current)
 
     def postman(self) -> bytes:
         """Return the collection for Postman."""
@@ -73,9 +85,10 @@ class Docs:
         """Return the search index: operations, and the sections of all guides."""
         found = [
             {
-                "href": f"docs#{each.id}",
-                "title": f"{each.method} {each.path}",
-                "of": each.summary.replace("`", ""),
+                "href": f"docs/reference/{group.id}#{each.id}",
+                "title": each.name,
+                "of": f"{each.method} {each.path}",
+                "also": f"{each.id.replace('_', ' ')} {each.summary}".replace("`", ""),
                 "names": [row.name for row in (*each.parameters, *each.body)] + [row.code for row in each.problems],
                 "text": "",
                 "operation": True,
@@ -90,15 +103,13 @@ class Docs:
                     "href": f"{_path(page)}#{each.heading.anchor}",
                     "title": each.heading.title,
                     "of": page.title if each.heading.level > 1 else "",
+                    "also": SYNONYMS.get(name if each.heading.level == 1 else f"{name}#{each.heading.anchor}", ""),
                     "names": list(each.codes),
                     "text": each.text,
                 }
                 for each in page.sections
             ]
         return msgspec.json.encode(found)
-
-    def _reference(self) -> Reference:
-        return reference(openapi_document(self._base_url))
 
     def _nearest(self, language: str, place: int) -> Guide | None:
         return self._library.nearest(language, NAMES[place]) if 0 <= place < len(NAMES) else None

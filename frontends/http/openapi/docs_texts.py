@@ -81,3 +81,27 @@ TEXTS: Mapping[str, Texts] = {
         },
     ),
 }
+
+SYNONYMS: Mapping[str, str] = {
+    "client": "sdk library package клиент библиотека",
+    "concepts#amounts-and-times": "currency currencies roubles kopecks cents валюта копейки",
+    "concepts#idempotency": "duplicate twice double retry дважды повтор",
+    "concepts#keys-with-fewer-rights": "permission restricted scope права",
+    "coming-from-stripe": "migrate migration",
+    "coming-from-yookassa": "migrate migration переезд",
+    "limits": "throttle quota rate limit 429 лимит",
+    "mcp": "ai agent assistant llm",
+    "payments#how-it-ends": "cancel payment void abort отменить отмена платежа",
+    "payments#receipts": "54-fz vat tax fiscal чек ндс",
+    "quickstart": "install getting started tutorial установка",
+    "refunds#asking-for-one": "money back return chargeback вернуть деньги",
+    "sandbox#amounts-that-act-by-themselves": "test card cards number decline тестовая карта",
+    "settlement#payouts": "withdraw withdrawal вывод",
+    "subscriptions": "recurring autopayment mandate автоплатёж рекуррентный",
+    "subscriptions#changing-and-ending": "cancel subscription unsubscribe отменить подписку",
+    "versioning#the-api": "postman bruno insomnia collection openapi swagger",
+    "webhooks": "notification callback уведомления",
+    "webhooks#the-signature": "verify signature hmac authentic secret проверить подпись",
+    "webhooks#when-nothing-comes": "missing lost not received debug не приходит",
+}
+"""Words for which readers search beside those of the text, in both languages: by page, or by page and section."""

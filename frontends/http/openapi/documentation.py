@@ -92,6 +92,10 @@ def docs_router(ports: Ports) -> Router:
             return _moved(f"docs/{_RUSSIAN}/{_FIRST}")
         return await repository.answer(request, "reference")
 
+    @route("/reference/{name:str}", http_method=_METHODS, include_in_schema=False)
+    async def group(request: Asked, name: FromPath[str]) -> Response[bytes]:
+        return await repository.answer(request, f"reference/{name}")
+
     @route(f"/{_RUSSIAN}", http_method=_METHODS, include_in_schema=False)
     async def first() -> Response[bytes]:
         return _moved(f"{_RUSSIAN}/{_FIRST}")
@@ -120,7 +124,7 @@ def docs_router(ports: Ports) -> Router:
     async def file(request: Asked, name: FromPath[str]) -> Response[bytes]:
         return asset(request, assets.get(name))
 
-    return Router("/docs", route_handlers=[show, first, guide, translated, index, image, file])
+    return Router("/docs", route_handlers=[show, group, first, guide, translated, index, image, file])
 
 
 def _moved(where: str) -> Response[bytes]:
@@ -155,6 +159,7 @@ class _Repository:
             "en/cambist.postman_collection.json": _once(docs.postman, _JSON),
             "en/cambist-bruno.zip": _once(docs.bruno, _ZIP),
         }
+        listed |= {f"reference/{name}": _once(partial(docs.group, name)) for name in docs.groups}
         for language in docs.languages:
             listed[f"search/{language}"] = _once(partial(docs.index, language), _JSON)
             names = [name for name in NAMES if docs.has(language, name)]

@@ -23,16 +23,22 @@ function keep(name, value) {
 
 // --- Search: what an operation or a section is called counts most, then its fields and codes, then what is said of it.
 // Operations of this page are hidden and shown; those of other pages and the guides come from the index, when first
-// somebody searches.
+// somebody searches. The index has synonyms, too.
 
 // Fields and codes of errors.
 function names(node) {
   return [...node.querySelectorAll("td code")].map((each) => each.textContent);
 }
 
+// Method and path of an operation; an event has none.
+function calling(node) {
+  const call = node.querySelector(".call");
+  return call ? call.textContent : "";
+}
+
 const MOST = 60;
 const RANKS = [
-  [100, (node) => node.id.replaceAll("_", " ") + " " + node.querySelector("h3").textContent],
+  [100, (node) => `${node.id.replaceAll("_", " ")} ${node.querySelector("h3").textContent} ${calling(node)}`],
   [40, (node) => node.querySelector(".summary").textContent],
   [15, (node) => names(node).join(" ")],
   [1, (node) => node.textContent],
@@ -40,7 +46,7 @@ const RANKS = [
 const articles = [...document.querySelectorAll("article")].map((node) => ({
   node,
   title: node.querySelector("h3").textContent.trim(),
-  summary: node.querySelector(".summary").textContent,
+  summary: calling(node) || node.querySelector(".summary").textContent,
   names: names(node),
   texts: RANKS.map(([worth, text]) => [worth, text(node).toLowerCase()]),
 }));
@@ -52,14 +58,18 @@ async function fetchIndex() {
   elsewhere = [];
   try {
     const entries = await (await fetch(said.index)).json();
-    elsewhere = entries.filter((each) => !(each.operation && articles.length)).map((each) => ({
+    const here = new Set(articles.map((each) => each.node.id));
+    elsewhere = entries.filter((each) => !(each.operation && here.has(each.href.split("#")[1]))).map((each) => ({
       href: said.up + each.href,
       title: each.title,
       summary: each.of,
       names: each.names,
       text: each.text,
       // Of titles with the same word the shortest is nearest: a page's own before those of its sections.
-      texts: [[90 + 50 / (each.title.length + 1), each.title], [30, each.of], [15, each.names.join(" ")], [1, each.text]]
+      texts: (each.operation
+        ? [[100, `${each.also} ${each.of}`], [15, each.names.join(" ")]]
+        : [[90 + 50 / (each.title.length + 1), each.title], [95, each.also], [30, each.of], [15, each.names.join(" ")],
+          [1, each.text]])
         .map(([worth, text]) => [worth, text.toLowerCase()]),
     }));
     find();
@@ -138,7 +148,7 @@ function find() {
     if (worth) found.push([worth, article]);
   }
   for (const group of groups) {
-    group.hidden = !group.querySelector("article:not([hidden]), li:not([hidden])");
+    group.hidden = !!group.querySelector("article, li") && !group.querySelector("article:not([hidden]), li:not([hidden])");
   }
   for (const entry of words.length ? elsewhere || [] : []) {
     const worth = rank(entry.texts, words);
@@ -147,7 +157,7 @@ function find() {
   found.sort((one, other) => other[0] - one[0]);
   hits.replaceChildren(...(words.length ? found.slice(0, MOST).map(([, entry]) => hit(entry, words)) : []));
   hits.hidden = !words.length || !found.length;
-  for (const each of document.querySelectorAll(".intro, .guide, #keys")) each.hidden = words.length > 0;
+  for (const each of document.querySelectorAll(".intro, .guide, .subjects, #keys")) each.hidden = words.length > 0;
   nothing.hidden = !words.length || found.length > 0;
 }
 

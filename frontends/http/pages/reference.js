@@ -109,8 +109,8 @@ async function send(form) {
   const asked = query.size ? `?${query}` : "";
   tell(form, "Sent; waiting for the answer…", "");
   try {
-    // Beside this page, so to this service.
-    const response = await fetch(`${path.slice(1)}${asked}`, options);
+    // Relative to this page, so to this service.
+    const response = await fetch(`${said.up}${path.slice(1)}${asked}`, options);
     const text = await response.text();
     let shown = text;
     try { shown = JSON.stringify(JSON.parse(text), null, 2); } catch { /* As it came. */ }
@@ -129,8 +129,10 @@ function uuid() {
   return text.replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, "$1-$2-$3-$4-$5");
 }
 
-keys.hidden = false;
-keys.addEventListener("submit", (event) => event.preventDefault());
+if (keys) { // pages without calls to try have none
+  keys.hidden = false;
+  keys.addEventListener("submit", (event) => event.preventDefault());
+}
 for (const form of document.querySelectorAll(".try")) {
   form.hidden = false;
   form.addEventListener("submit", (event) => {
