@@ -88,7 +88,8 @@ class BankHarness(ProviderHarness):
         unplayed("what the provider was asked for")
 
     async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:
-        """Let a payer pay this amount for the invoice of this operation."""
+        """Let a payer pay this amount for the invoice of this operation, at the harness's clock: also a second time and
+        another amount than the invoice's (see `pays_twice` and `pays_other_amounts`)."""
         unplayed("a payer")
 
     async def decline(self, operation: str, invoice: Invoice) -> None:

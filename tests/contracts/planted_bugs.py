@@ -470,7 +470,7 @@ OWN = (
     Bug(CallsReturnedRefundsDone, suites.TestRefunds, "test_refund_that_came_back", "must be REVERSED"),
     Bug(DropsMoneyTakenBack, suites.TestPayments, "test_money_that_was_taken_back", "must stay in the report"),
     Bug(OverlooksMoneyTakenBack, suites.TestPayments, "test_money_that_was_taken_back", "with `taken_back`"),
-    Bug(RemembersOpen, suites.TestPayments, "test_payment_after_a_look", "must ask the provider each time"),
+    Bug(RemembersOpen, suites.TestPayments, "test_payment_after_a_poll", "must ask the provider each time"),
     Bug(RemembersStateOfAnother, suites.TestPayments, "test_money_of_one_invoice", "must be no other's"),
     Bug(RemembersTransfersById, suites.TestPayments, "test_paid_invoices_report", "transfers of another invoice"),
     Bug(ReportsAmountAskedFor, suites.TestPayments, "test_another_amount", "the money that came", {"kopecks": 99_99}),

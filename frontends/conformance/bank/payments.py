@@ -36,7 +36,7 @@ class TestPayments:
         again = await state_of(bank_harness.bank, OPERATION)
         assert again.transfers == state.transfers, "a transfer must be the same in every report"
 
-    async def test_payment_after_a_look_is_seen(self, bank_harness: BankHarness) -> None:
+    async def test_payment_after_a_poll_is_seen(self, bank_harness: BankHarness) -> None:
         """An adapter that remembers OPEN would never see the money."""
         invoice = await bank_harness.bank.create_invoice(bank_harness.request(OPERATION))
         before = await bank_harness.bank.invoice_state(invoice.reference)
@@ -44,10 +44,10 @@ class TestPayments:
         await bank_harness.pay(OPERATION, invoice, 100_00)
         state = await bank_harness.bank.invoice_state(invoice.reference)
         assert (state.status, _amounts(state)) == (InvoiceStatus.PAID, [100_00]), (
-            "invoice_state must ask the provider each time: money that comes after a look must be seen"
+            "invoice_state must ask the provider each time: money that comes after a poll must be seen"
         )
 
-    async def test_second_transfer_after_a_look_is_seen(self, bank_harness: BankHarness) -> None:
+    async def test_second_transfer_after_a_poll_is_seen(self, bank_harness: BankHarness) -> None:
         """A payer can scan a QR code twice. An adapter that remembers PAID would never see the second money."""
         invoice = await paid(bank_harness)
         [first] = (await bank_harness.bank.invoice_state(invoice.reference)).transfers
