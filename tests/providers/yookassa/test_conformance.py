@@ -54,3 +54,20 @@ class TestWithACashRegister:
     class TestConfirmation(of_mandates.TestConfirmation): ...
 
     class TestMandatesThatAreOver(of_charges.TestMandatesThatAreOver): ...
+
+
+class TestWithAPage:
+    """Payers continue on a page of YooKassa, which sends them back to our window."""
+
+    @pytest.fixture
+    async def bank_harness(self, clock: VirtualClock, fake: YooKassaFake) -> AsyncIterator[BankHarness]:
+        made = YooKassaHarness(tools_of(clock), clock, fake, by_page=True)
+        yield made
+        for bank in made.banks:
+            await bank.close()
+
+    class TestRequests(of_banks.TestRequests): ...
+
+    class TestInvoices(of_banks.TestInvoices): ...
+
+    class TestPayments(of_banks.TestPayments): ...
