@@ -24,6 +24,7 @@ from .merchant import Merchant
 from .opening import Opening
 from .running import RunningService
 from .service import AsgiApp, Service
+from .stop_signals import StopSignals
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -128,6 +129,7 @@ class SyncService:
         self._lock = threading.Lock()
         self._loop: _Loop | None = None
         self._ends_with_program = False
+        self._signals = StopSignals()
 
     def __enter__(self) -> Self:
         return self
@@ -168,6 +170,7 @@ class SyncService:
             import a2wsgi
 
         path = prefix.rstrip("/")
+        self._signals.watch(self._end_streams)
 
         def serve(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
             given = environ.get("PATH_INFO", "")
@@ -207,6 +210,11 @@ class SyncService:
             self.close()
             self._opening, self._works = former
 
+    def _end_streams(self) -> None:
+        """Close open payer windows. Called by a signal, so it takes no lock, which the main thread may hold."""
+        if self._loop is not None and self._loop.process == os.getpid():
+            self._loop.end_streams()
+
     def _running(self) -> "_Loop":
         """Return the loop of this process. After a fork the parent's is left alone, and this process gets its own.
 
@@ -234,6 +242,8 @@ class _Loop:
         self.loop = asyncio.new_event_loop()
         self.on_sqlite = False
         self._handlers = ThreadPoolExecutor(_HANDLERS, thread_name_prefix="cambist-events")
+        self._threads = ThreadPoolExecutor(thread_name_prefix="cambist-work")
+        self.loop.set_default_executor(self._threads)
         self._service = RunningService(opening(self._handlers), works=works)
         self._app: tuple[Service, AsgiApp] | None = None
         self._lock = threading.Lock()
@@ -266,6 +276,11 @@ class _Loop:
             self._app = service, service.asgi()
         await self._app[1](scope, receive, send)
 
+    def end_streams(self) -> None:
+        """Close open payer windows soon."""
+        if self._app is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._app[0].end_streams)
+
     def close(self) -> None:
         """Close the service, then end the loop and its threads. Calls under way are cancelled. Only one caller does
         this."""
@@ -292,7 +307,8 @@ class _Loop:
                         task.cancel()
                     self.loop.run_until_complete(asyncio.wait(left, timeout=_LEAVING))
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-            self.loop.run_until_complete(self.loop.shutdown_default_executor())
+            # Not by the loop's own method: it starts a thread, which Python 3.12 forbids at the end of the program.
+            self._threads.shutdown(cancel_futures=True)
         finally:
             self.loop.close()
 

@@ -250,7 +250,7 @@ class Service:
             from ..http.edge.streams import WindowStreams
             from ..server.app import create_app
             from ..telemetry.requests import RequestWatch
-        streams = WindowStreams(opens=partial(self._signals.watch, self.end_streams))
+        streams = WindowStreams(opens=partial(self._signals.watch, self._end_streams_soon))
         self._streams.append(streams)
         watch = RequestWatch(
             self.ports.clock, hits=self._hits, uses=self._uses, requests=self._requests, written=self._written
@@ -268,6 +268,10 @@ class Service:
             ),
             self._loop,
         )
+
+    def _end_streams_soon(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.end_streams)
 
     def end_streams(self) -> None:
         """Close open payer windows, so that a web server can stop at once. Closing the service does so, and so do

@@ -4,16 +4,19 @@ A block that cannot be run says why, in an HTML comment right above it: `<!-- no
 (http://127.0.0.1:8080) are the running service's; `cambist serve` is that service.
 """
 
+import ast
 import asyncio
 import inspect
 import os
 import re
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -26,7 +29,11 @@ from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-ELSEWHERE = {"client.md": "tests/client/test_documents.py", "testing.md": "tests/plugin/test_plugin.py"}
+ELSEWHERE = {
+    "frameworks.md": "tests/embedding/test_frameworks.py",
+    "client.md": "tests/client/test_documents.py",
+    "testing.md": "tests/plugin/test_plugin.py",
+}
 """Pages whose Python has a test of its own, because it is a merchant's test suite, or needs one."""
 RECEIVERS = "tests/docs/test_receivers.py"
 NOT_RUN_AT_MOST = 13
@@ -199,6 +206,26 @@ def test_python_blocks_run_in_order(page: str, tmp_path: Path, monkeypatch: pyte
         exec(compile(block.text, page, "exec"), names)
     for test in [value for name, value in names.items() if name.startswith("test_")]:
         asyncio.run(test()) if inspect.iscoroutinefunction(test) else test()
+
+
+def test_every_function_of_the_embedding_page_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block that only defines a function may show a call that fails."""
+    called: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename == "embedding.md":
+            called.add(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        test_python_blocks_run_in_order("embedding.md", tmp_path, monkeypatch)
+    finally:
+        sys.setprofile(None)
+    written = "\n".join(block.text for block in runnable("embedding.md", "python"))
+    defined = {
+        each.name for each in ast.walk(ast.parse(written)) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert defined - called == set()
 
 
 def test_pages_with_python_of_their_own_tests_are_run_by_them() -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 SERVERS = {
     "uvicorn": ("uvicorn", "--host=127.0.0.1", "--port={port}"),
     "granian": ("granian", "--interface=asgi", "--host=127.0.0.1", "--port={port}"),
+    "gunicorn-threads": ("gunicorn", "--threads=8", "--bind=127.0.0.1:{port}"),
     "gunicorn": ("gunicorn", "--worker-class=uvicorn_worker.UvicornWorker", "--bind=127.0.0.1:{port}"),
 }
 STOPPED_WITHIN = 10.0
@@ -95,16 +96,16 @@ async def test_run_due_waits_for_the_jobs_that_the_worker_runs() -> None:
 
 
 @contextmanager
-def served(server: str, example: str) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
-    """Run an example by a server, as its header says; yield the process and its address."""
+def serving(server: str, app: str, folder: Path) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
+    """Run an application by a server; yield the process and its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     module, *options = SERVERS[server]
     arguments = [option.format(port=port) for option in options]
     with subprocess.Popen(
-        [sys.executable, "-m", module, *arguments, f"examples.{example}:app"],
-        cwd=ROOT,
+        [sys.executable, "-m", module, *arguments, app],
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     ) as process:
@@ -115,14 +116,19 @@ def served(server: str, example: str) -> Iterator[tuple["subprocess.Popen[bytes]
 
 
 def ordered(address: str) -> str:
-    """Order from the example, once it answers, and return the payer's page."""
+    """Order from the example, and return the payer's page."""
     asked = urllib.request.Request(f"{address}/orders/order-1", data=b"", method="POST")
+    with urllib.request.urlopen(asked, timeout=30) as answer:
+        page: str = json.load(answer)["pay_at"]
+        return page.replace("http://127.0.0.1:8000", address)
+
+
+def until_it_answers(ask: Callable[[], str]) -> str:
+    """Ask a server that is starting."""
     until = time.monotonic() + 60
     while True:
         try:
-            with urllib.request.urlopen(asked, timeout=30) as answer:
-                page: str = json.load(answer)["pay_at"]
-                return page.replace("http://127.0.0.1:8000", address)
+            return ask()
         except OSError:
             if time.monotonic() > until:
                 raise
@@ -140,8 +146,9 @@ def ordered(address: str) -> str:
     ],
 )
 def test_server_stops_while_a_payer_window_is_open(server: str, example: str) -> None:
-    with served(server, example) as (process, address):
-        with urllib.request.urlopen(f"{ordered(address)}/events", timeout=30) as window:
+    with serving(server, f"examples.{example}:app", ROOT) as (process, address):
+        page = until_it_answers(lambda: ordered(address))
+        with urllib.request.urlopen(f"{page}/events", timeout=30) as window:
             assert window.readline() == b"retry: 3000\n"
             process.send_signal(signal.SIGTERM)
             process.wait(STOPPED_WITHIN)
