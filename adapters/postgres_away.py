@@ -9,8 +9,8 @@ _PROTOCOL = "08P01"
 _STATEMENT_OF_ANOTHER = frozenset({"42P05", "26000"})
 """The session finds a prepared statement that it did not prepare, or misses its own."""
 SHARED = (
-    "a pooler before Postgres gives one session to several clients (transaction mode): pool by session "
-    "(PgBouncer: pool_mode = session), or name the server itself"
+    "a pooler before Postgres gives one session to several clients (transaction mode): name the server itself in "
+    "CAMBIST_DATABASE_DIRECT_URL, or pool by session (PgBouncer: pool_mode = session)"
 )
 
 

@@ -6,7 +6,7 @@ parameters, or drop them silently.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from secrets import token_hex
 from typing import Any
@@ -17,6 +17,7 @@ import asyncpg
 from ..ports.database_urls import PostgresUrl, read_postgres_url
 from ..ports.faults import NotConfigured
 from .postgres_away import away
+from .postgres_pooled import Greet, pooled_connection
 
 ANSWERS_WITHIN = 5.0
 """Seconds for one query on a dedicated connection."""
@@ -29,8 +30,10 @@ async def connect(
     within: float = ANSWERS_WITHIN,
     command_timeout: float | None = None,
     statements: int = 100,
+    session: bool = True,
 ) -> Any:
     """Open a connection and apply `settings` to its session. `statements`: size of the cache of prepared statements.
+    Without `session` it changes no setting, because a pooler may give the session to others.
 
     Raises: NotConfigured for an invalid URL; errors of asyncpg; OSError; TimeoutError.
     """
@@ -42,7 +45,8 @@ async def connect(
         statement_cache_size=statements,
     )
     try:
-        await connection.execute(_setting(_named(read, settings or {})), timeout=within)
+        if session:
+            await connection.execute(_setting(_named(read, settings or {})), timeout=within)
     except BaseException:
         connection.terminate()
         raise
@@ -51,7 +55,7 @@ async def connect(
 
 _DURABLE = """
 SELECT set_config('synchronous_commit',
-CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)
+CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, {})
 """
 """Make every finished commit durable, on this server and on any synchronous standbys, whatever the server's default.
 The stronger setting `remote_apply` stays."""
@@ -95,29 +99,42 @@ async def create_pool(
     settings: Mapping[str, str],
     *,
     within: float,
-    then: Callable[[Any], Awaitable[None]],
+    then: Greet,
+    pooled: bool,
     **given: Any,
 ) -> Any:
-    """Create a pool of such connections. `then` is called with each new connection, within `within` seconds;
+    """Create a pool of such connections. `then` is called with each new connection, within `within` seconds. With
+    `pooled`, connections share sessions: `then` is called for each session that none of us used before.
     `given`: arguments of asyncpg.
 
     Raises: the same as `connect`.
     """
     read = _read(url)
-    text = _setting(_named(read, settings))
+    named = _named(read, settings)
+
+    async def greet(connection: Any) -> str | None:
+        async with asyncio.timeout(within):
+            return await then(connection)
 
     async def begin(connection: Any) -> None:
         async with asyncio.timeout(within):
-            await connection.execute(text)
+            await connection.execute(_setting(named))
             await then(connection)
 
-    return await asyncpg.create_pool(_dsn(read), timeout=_limit(read, within), init=begin, **given)
+    if pooled:
+        given |= {"connection_class": pooled_connection(named, _setting, greet), "statement_cache_size": 0}
+    else:
+        given |= {"init": begin}
+    return await asyncpg.create_pool(_dsn(read), timeout=_limit(read, within), **given)
 
 
-def _setting(settings: Mapping[str, str]) -> str:
-    """Return the statement that applies the settings to a session. It is simple text, so that it takes one round
-    trip."""
-    return ", ".join((_DURABLE, *(f"set_config({_text(n)}, {_text(v)}, false)" for n, v in settings.items())))
+def _setting(settings: Mapping[str, str], local: bool = False) -> str:
+    """Return the statement that applies the settings to a session, or to a transaction. It is simple text, so that it
+    takes one round trip."""
+    only = "true" if local else "false"
+    return ", ".join(
+        (_DURABLE.format(only), *(f"set_config({_text(n)}, {_text(v)}, {only})" for n, v in settings.items()))
+    )
 
 
 def _text(value: str) -> str:

@@ -17,8 +17,9 @@ from tests.servers import _free_port, _unprivileged
 
 
 @contextmanager
-def own_pgbouncer(server: str, mode: str) -> Iterator[str]:
-    """The URL of a database of `server`, by way of a pooler. Skips the test, or fails it in CI, without a program."""
+def own_pgbouncer(server: str, mode: str, *options: str) -> Iterator[str]:
+    """The URL of a database of `server`, by way of a pooler with further lines of configuration. Skips the test, or
+    fails it in CI, without a program."""
     program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
     if program is None:
         reason = "no pgbouncer is installed"
@@ -30,11 +31,12 @@ def own_pgbouncer(server: str, mode: str) -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="cambist-pgbouncer-"))
     port = _free_port()
     rights = _unprivileged(folder)
-    (folder / "users.txt").write_text(f'"{parts.username}" ""\n', "utf-8")
+    (folder / "users.txt").write_text(f'"{parts.username}" "{parts.password or ""}"\n', "utf-8")
     (folder / "pgbouncer.ini").write_text(
         f"[databases]\n* = host={parts.hostname} port={parts.port}\n"
         f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = trust\n"
-        f"auth_file = {folder}/users.txt\npool_mode = {mode}\npidfile = {folder}/pid\n",
+        f"auth_file = {folder}/users.txt\npool_mode = {mode}\npidfile = {folder}/pid\n"
+        + "".join(f"{option}\n" for option in options),
         "utf-8",
     )
     with (folder / "log").open("wb") as log:

@@ -2,7 +2,7 @@
 
 A lock belongs to a session, so it is released once the server knows that the process is gone: at once when the process
 dies, after about 25 seconds when its machine does. A pooler that shares a session between clients (pgbouncer in
-transaction mode) would break this, so cambist connects to the server directly, or through a pooler in session mode.
+transaction mode) would break this, so the URL leads past such a pooler.
 """
 
 import asyncio

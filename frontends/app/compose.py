@@ -223,7 +223,7 @@ async def _open_storage(settings: Settings, clock: Clock | None, wake_up: WakeUp
         from ...adapters.storage.postgres.postgres import PostgresStorage
 
     try:
-        return await PostgresStorage.open(url, clock, wake_up)
+        return await PostgresStorage.open(url, clock, wake_up, direct_url=settings.database_direct_url)
     except Unavailable as fault:
         raise Unavailable(f"{fault} ({masked_url(url)})") from fault
 
@@ -256,7 +256,7 @@ async def migrate(settings: Settings) -> str:
     with needing("sql", "a database"):
         from ...adapters.storage import migrate as migrations
 
-    return await migrations.migrate(settings.storage_url)
+    return await migrations.migrate(settings.session_url)
 
 
 async def _vault(settings: Settings, kept: Storage) -> Vault:

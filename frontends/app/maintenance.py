@@ -20,7 +20,7 @@ KEY_FILE = "vault.key"
 def open_registry(settings: Settings) -> ProcessRegistry | None:
     """Return the registry of the processes that share this database. None for a storage in memory, which is not shared,
     and for a storage of another package, which has no registry."""
-    url, path = settings.storage_url, settings.sqlite_path
+    url, path = settings.session_url, settings.sqlite_path
     if not has_own_schema(url):
         return None
     if path is not None:
@@ -36,7 +36,7 @@ def open_registry(settings: Settings) -> ProcessRegistry | None:
 def open_beside(settings: Settings) -> Beside:
     """Return the marks beside the database that reveal a copy of it. A database in memory or of another package has
     none."""
-    url, path = settings.storage_url, settings.sqlite_path
+    url, path = settings.session_url, settings.sqlite_path
     if path is not None:
         from ...adapters.storage.sqlite.fingerprints import FileFingerprints
 
@@ -66,7 +66,7 @@ async def database_facts(settings: Settings) -> DatabaseFacts | None:
 
     Raises: Unavailable.
     """
-    url, path = settings.storage_url, settings.sqlite_path
+    url, path = settings.session_url, settings.sqlite_path
     if not has_own_schema(url):
         return None
     from ...adapters.storage.sql.revisions import head
@@ -95,7 +95,7 @@ async def database_damage(settings: Settings, progress: Callable[[str], None]) -
 
     Raises: Unavailable.
     """
-    url, path = settings.storage_url, settings.sqlite_path
+    url, path = settings.session_url, settings.sqlite_path
     if not has_own_schema(url):
         return None
     if path is not None:
@@ -228,7 +228,7 @@ async def dump_postgres(settings: Settings, target: Path, tell: Callable[[str], 
     Unavailable."""
     from ...adapters.storage.postgres import dump as postgres_dump
 
-    await postgres_dump.dump(settings.storage_url, target, tell)
+    await postgres_dump.dump(settings.session_url, target, tell)
     await postgres_dump.check(target)
 
 
@@ -236,11 +236,11 @@ async def load_postgres(settings: Settings, source: Path, tell: Callable[[str], 
     """Load the whole database from a dump, or nothing. Raises: NotConfigured without pg_restore; Unavailable."""
     from ...adapters.storage.postgres import dump as postgres_dump
 
-    await postgres_dump.load(settings.storage_url, source, tell, replace=replace)
+    await postgres_dump.load(settings.session_url, source, tell, replace=replace)
 
 
 async def is_postgres_empty(settings: Settings) -> bool:
     """Return whether the database has no table. Raises: Unavailable."""
     from ...adapters.storage.postgres import dump as postgres_dump
 
-    return await postgres_dump.is_empty(settings.storage_url)
+    return await postgres_dump.is_empty(settings.session_url)

@@ -203,7 +203,8 @@ def judge_database(facts: DatabaseFacts, *, is_live: bool) -> Finding:
         )
     if said.get("shared_sessions") == "on":
         return failed(
-            f"{name}, but {SHARED}", "set pool_mode = session in pgbouncer.ini, or connect without the pooler"
+            f"{name}, but {SHARED}",
+            "set CAMBIST_DATABASE_DIRECT_URL to a URL without the pooler, or pool_mode = session in pgbouncer.ini",
         )
     if said.get("lost_settings"):
         return failed(

@@ -76,6 +76,12 @@ def read_database(raw: Any) -> str:
     return text
 
 
+def read_direct_database(raw: Any) -> str:
+    if not is_postgres_url(read_text(raw)):
+        raise ValueError("must be postgresql://user:password@host:port/name")
+    return read_database(raw)
+
+
 def read_redis(raw: Any) -> str:
     text = read_text(raw)
     read_redis_url(text)

@@ -24,6 +24,7 @@ from .readers import (
     masked_url,
     read_address,
     read_database,
+    read_direct_database,
     read_guarded,
     read_networks,
     read_operator_key,
@@ -100,6 +101,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     """`postgresql://…`, `sqlite:///path`, `memory://` or a URL of another package; None: SQLite in `data_dir`. May
     contain a password."""
+    database_direct_url: Annotated[
+        str | None,
+        setting(
+            "postgresql://… past a pooler by transaction, to which CAMBIST_DATABASE_URL leads; none: there is no such "
+            "pooler",
+            read_direct_database,
+            secret=True,
+            shown=_masked,
+        ),
+    ] = None
     redis_url: Annotated[
         str | None,
         setting(
@@ -324,6 +335,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def storage_url(self) -> str:
         """`database_url`, or by default the SQLite file in `data_dir`."""
         return self.database_url or sqlite_url(self.data_dir / "cambist.db")
+
+    @property
+    def session_url(self) -> str:
+        """URL of the database for everything that needs a session of its own."""
+        return (is_postgres_url(self.storage_url) and self.database_direct_url) or self.storage_url
 
     @property
     def sqlite_path(self) -> Path | None:

@@ -13,6 +13,7 @@ import msgspec
 
 from ...core.domain.operators.guarded import Guarded
 from ...core.domain.shapes import nearest
+from ...ports.database_urls import is_postgres_url
 from ...ports.settings import Option
 from ...ports.written_files import written_text
 from .operator import VARIABLE as OPERATOR
@@ -99,6 +100,10 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> 
     if values.get("four_eyes") and values.get("operator_names", Names.GIVEN) == Names.GIVEN:
         message = "a name that anybody may give is no second person: set operator_names to key or login"
         faults.append(SettingFault(name="four_eyes", origin=raw["four_eyes"].origin, message=message))
+    if "database_direct_url" in values and not is_postgres_url(values.get("database_url", "")):
+        message = f"must be left out where {PREFIX}DATABASE_URL is not postgresql://…"
+        origin = raw["database_direct_url"].origin
+        faults.append(SettingFault(name="database_direct_url", origin=origin, message=message))
     if faults:
         raise SettingsError(tuple(faults))
     plain = {name: values[name] for name in values.keys() & OPTIONS.keys() - {"vault_key", "vault_pepper"}}

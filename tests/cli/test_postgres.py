@@ -41,3 +41,12 @@ def test_commands_work_behind_a_pooler_by_session(call: Call, server: str) -> No
         assert call("account", "create", "Tea", env=env).status == 0
         found = {each["name"]: each for each in call("doctor", "--json", env=env).document["checks"]}
         assert [found[name]["level"] for name in ("database", "schema", "processes")] == ["ok", "ok", "warning"], found
+
+
+def test_commands_work_behind_a_pooler_by_transaction(call: Call, server: str) -> None:
+    with database(server) as url, own_pgbouncer(url, "transaction") as pooled:
+        env = {"CAMBIST_DATABASE_URL": pooled, "CAMBIST_DATABASE_DIRECT_URL": url}
+        assert call("migrate", env=env).status == 0
+        assert call("account", "create", "Tea", env=env).status == 0
+        found = {each["name"]: each for each in call("doctor", "--json", env=env).document["checks"]}
+        assert [found[name]["level"] for name in ("database", "schema", "processes")] == ["ok", "ok", "warning"], found

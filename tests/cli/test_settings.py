@@ -190,6 +190,7 @@ class TestReading:
         """Secrets in a file of their own stay out of the environment, which children and crash reports see."""
         values = {
             "database_url": URL,
+            "database_direct_url": URL,
             "redis_url": "redis://:hunter2@redis.example:6379/0",
             "vault_key": f"2:{KEY},1:{OTHER_KEY}",
             "vault_pepper": PEPPER,
@@ -233,6 +234,7 @@ class TestFaults:
             *(("CAMBIST_BASE_URL", value) for value in ("api.example", "ftp://a", "https://u:p@a", "https://a?x=1")),
             *(("CAMBIST_BASE_URL", value) for value in ("https://a#x", "https://", "https://a b", "https://a:0", "https://[")),
             *(("CAMBIST_DATABASE_URL", value) for value in ("mysql://a/b", "/tmp/x.db", "sqlite://x.db", "sqlite:///")),
+            *(("CAMBIST_DATABASE_DIRECT_URL", value) for value in ("sqlite:///x", "postgresql://h/c", "memory://")),
             *(("CAMBIST_REDIS_URL", value) for value in ("http://h", "redis:h", "redis://", "redis://h:port", "unix://")),
             *(("CAMBIST_REDIS_URL", value) for value in ("redis://h/cambist", "redis://h/0\n", "redis://h:0/0")),
             *(("CAMBIST_REDIS_URL", f"redis+sentinel://{value}") for value in ("s1", "/c", "s:0/c", "s1,/c", "s1/c/x")),

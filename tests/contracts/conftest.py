@@ -15,6 +15,7 @@ from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.ports.storage import Storage
 from cambist.ports.tools import WakeUp
 from tests.contracts.storage_kit import KIT_CATALOGUE, StorageLocation, prepare_postgres, prepare_sqlite
+from tests.poolers import own_pgbouncer
 from tests.servers import database, empty
 
 
@@ -41,6 +42,13 @@ def kit_postgres(postgres: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def kit_pooler(kit_postgres: str) -> Iterator[str]:
+    """The same database behind a pooler by transaction."""
+    with own_pgbouncer(kit_postgres, "transaction") as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
 def kit_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with the schema and the tables of the kit, to be copied."""
     path = tmp_path_factory.mktemp("sqlite") / "kit.db"
@@ -48,13 +56,13 @@ def kit_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", "postgres", "pooled"])
 def any_location(request: pytest.FixtureRequest, tmp_path: Path) -> StorageLocation:
     """An empty place. Not async, because the databases behind it are made in event loops of their own."""
     return _place(request, request.param, tmp_path)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "pooled"])
 def any_shared_location(request: pytest.FixtureRequest, tmp_path: Path) -> StorageLocation:
     """Return an empty persistent location that can be opened several times at once."""
     return _place(request, request.param, tmp_path)
@@ -124,7 +132,11 @@ def _place(request: pytest.FixtureRequest, name: str, folder: Path) -> StorageLo
     url: str = request.getfixturevalue("kit_postgres")
     empty(url, metadata(KIT_CATALOGUE).tables)
 
+    reached, direct = url, None
+    if name == "pooled":
+        reached, direct = request.getfixturevalue("kit_pooler"), url
+
     async def on_server(clock: VirtualClock, wake_up: WakeUp) -> Storage:
-        return await PostgresStorage.open(url, clock, wake_up, catalogue=KIT_CATALOGUE)
+        return await PostgresStorage.open(reached, clock, wake_up, catalogue=KIT_CATALOGUE, direct_url=direct)
 
     return StorageLocation(on_server, where=url)

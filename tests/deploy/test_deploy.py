@@ -187,7 +187,10 @@ def test_units_are_confined_and_take_their_secrets_as_credentials(path: Path) ->
     read = dict(each.split("=%d/") for each in said["Environment"] if "%d" in each)
     assert read == {f"CAMBIST_{name.upper()}_FILE": name for name in handed}
     of_a_person = {"operator_key"}  # no service acts as an operator
-    optional = {"notifications_telegram_token"}  # a unit does not start where the file of a credential is missing
+    optional = {
+        "database_direct_url",
+        "notifications_telegram_token",
+    }  # a unit does not start where the file of a credential is missing
     assert {name for name, option in OPTIONS.items() if option.secret} - handed == of_a_person | optional
     program, command, *_ = said["ExecStart"][0].split()
     assert program == "/opt/cambist/bin/cambist"

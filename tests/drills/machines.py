@@ -23,7 +23,7 @@ from tests.patience import HANGS
 from tests.servers import _free_port, installed_binaries
 from tests.stories.processes import eventually
 
-PROGRAMS = ("patroni", "etcd", "haproxy", "redis-server", "redis-sentinel")
+PROGRAMS = ("patroni", "etcd", "haproxy", "pgbouncer", "redis-server", "redis-sentinel")
 _MAIN = ("etcd", "patroni", "redis", "sentinel")
 """Parts of a machine that dies. HAProxy belongs to the machine of the API processes."""
 
@@ -35,7 +35,7 @@ def missing() -> str | None:
     """Return what is missing for the machines."""
     if os.geteuid() != 0:
         return "needs root"
-    gone = [each for each in PROGRAMS if shutil.which(each) is None]
+    gone = [each for each in PROGRAMS if shutil.which(each, path=f"{os.environ['PATH']}:/usr/sbin") is None]
     if installed_binaries() is None:
         gone.append("postgresql")
     return f"not installed: {', '.join(gone)}" if gone else None

@@ -6,7 +6,7 @@ connections, so that a slow list never delays the write of a payment.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
@@ -22,7 +22,8 @@ from ....ports.jobs import Job
 from ....ports.storage import R
 from ....ports.unreadable import UnreadableRow
 from ....ports.witnesses import Witness
-from ...postgres_sessions import create_pool, is_shared
+from ...postgres_pooled import Greet
+from ...postgres_sessions import asking, create_pool, is_shared
 from ..sql.asides import taken_out_of_postgres
 from ..sql.revisions import require_head
 from ..sql.room import Room
@@ -73,6 +74,12 @@ def _is_full(fault: BaseException | None) -> bool:
     return isinstance(fault, asyncpg.DiskFullError)
 
 
+async def _is_shared(url: str) -> bool:
+    """Return whether the URL that leads past the pooler leads to one, too. Raises: Unavailable."""
+    async with asking(url) as connection:
+        return await is_shared(connection, url)
+
+
 class PostgresStorage(SqlStorage):
     """Storage (ports/storage.py) in Postgres.
 
@@ -112,26 +119,30 @@ class PostgresStorage(SqlStorage):
         clock: Clock | None = None,
         wake_up: WakeUp = no_wake_up,
         *,
+        direct_url: str | None = None,
         connections: int = 10,
         catalogue: Sequence[Table] = CATALOGUE,
     ) -> Self:
-        """Connect to `postgresql://…`. Units use at most `connections`, and longer reads as many again.
+        """Connect to `postgresql://…`. Units use at most `connections`, and longer reads as many again. With
+        `direct_url`, `url` leads to a pooler by transaction, and `direct_url` past it.
 
         Raises SchemaMismatch when the schema does not fit (it is not migrated here: several processes share it, and
         only `cambist migrate` changes it); NotConfigured for a database that cannot store every text, for a
         transaction pooler, and for a URL that cannot be parsed; Unavailable when the server does not answer.
         """
         marks = Marks()
+        session_url, pooled = direct_url or url, direct_url is not None
 
-        async def begin(connection: Any) -> None:
-            # A new connection may reach a server that has crashed, or another server, so reads on it must be confirmed.
+        async def begin(connection: Any) -> str | None:
+            # A new session may reach a server that has crashed, or another server, so reads on it must be confirmed.
             await confirm(connection)
             marks.location = await place_of(connection)
+            return marks.location
 
         try:
-            pool = await cls._units(url, connections, begin)
+            pool = await cls._units(url, connections, begin, pooled=pooled)
         except Unavailable as fault:
-            if await waiting_for_standby(url):
+            if await waiting_for_standby(session_url):
                 raise Unavailable(REASON) from fault
             raise
         try:
@@ -139,7 +150,7 @@ class PostgresStorage(SqlStorage):
                 async with pool.acquire() as connection:
                     encoding = await connection.fetchval("SELECT current_setting('server_encoding')")
                     found, beside = await postgres_current(connection), await postgres_beside(connection)
-                    shared = await is_shared(connection, url)
+                    shared = await _is_shared(session_url) if pooled else await is_shared(connection, url)
             require_utf8(encoding)
             require_own_session(shared=shared)
             require_head(found, beside)
@@ -150,6 +161,7 @@ class PostgresStorage(SqlStorage):
                     READS,
                     within=ACQUIRE_SECONDS,
                     then=begin,
+                    pooled=pooled,
                     min_size=0,
                     max_size=connections,
                     command_timeout=_READ_SECONDS,
@@ -166,13 +178,13 @@ class PostgresStorage(SqlStorage):
             await units.fetch(CONFIRM, ())
 
         stall = Stall(gate, lambda: ask_by_itself(url))
-        standby = Standby(gate, commit, lambda: commit_apart(url), lambda: waiting_for_standby(url))
+        standby = Standby(gate, commit, lambda: commit_apart(session_url), lambda: waiting_for_standby(session_url))
         stall.watch()
         standby.watch()
         return cls(units, reads, (stall, standby), marks, clock, wake_up, catalogue)
 
     @staticmethod
-    async def _units(url: str, connections: int, begin: Callable[[Any], Awaitable[None]]) -> Any:
+    async def _units(url: str, connections: int, begin: Greet, *, pooled: bool) -> Any:
         """Make the pool for units. Raises: NotConfigured; Unavailable."""
         with translated():
             pool: Any = await create_pool(
@@ -180,6 +192,7 @@ class PostgresStorage(SqlStorage):
                 UNITS,
                 within=ACQUIRE_SECONDS,
                 then=begin,
+                pooled=pooled,
                 min_size=1,
                 max_size=connections,
                 command_timeout=_COMMAND_SECONDS,

@@ -47,9 +47,9 @@ def require_own_session(*, shared: bool) -> None:
 
 async def ask_by_itself(url: str) -> None:
     """Run one query on a new connection. Raises: asyncpg's errors; TimeoutError."""
-    connection = await connect(url, within=STALL_SECONDS, command_timeout=STALL_SECONDS)
+    connection = await connect(url, within=STALL_SECONDS, command_timeout=STALL_SECONDS, session=False)
     try:
-        await connection.fetchval("SELECT 1")
+        await connection.execute("SELECT 1")
     finally:
         connection.terminate()
 
