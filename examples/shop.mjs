@@ -1,10 +1,11 @@
 // A shop in Node 18 or newer, without packages: it creates a payment, verifies the webhook, and ships each order once.
 //
-//   export CAMBIST_URL=http://127.0.0.1:8080 CAMBIST_API_KEY=… CAMBIST_API_SECRET=… WEBHOOK_SECRET=…
+//   . ./cambist.env    # made by: cambist account create "My company" --env > cambist.env
+//   cambist account set $ACCOUNT_ID webhook_url=http://127.0.0.1:3000/hooks --generate-secret
+//   export WEBHOOK_SECRET=…    # which the last command printed
 //   PORT=3000 node examples/shop.mjs
 //
-// The account needs this shop's address: cambist account set ACCOUNT_ID webhook_url=http://127.0.0.1:3000/hooks
-// --generate-secret, which prints WEBHOOK_SECRET. Then open http://127.0.0.1:3000, buy, and pay on the test page.
+// Then open http://127.0.0.1:3000, buy, and pay on the test page.
 import { createHmac, randomUUID, timingSafeEqual } from "node:crypto";
 import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";

@@ -1,11 +1,12 @@
 <?php
 // A shop in PHP 8.1 or newer, without packages: it creates a payment, verifies the webhook, and ships each order once.
 //
-//   export CAMBIST_URL=http://127.0.0.1:8080 CAMBIST_API_KEY=… CAMBIST_API_SECRET=… WEBHOOK_SECRET=…
+//   . ./cambist.env    # made by: cambist account create "My company" --env > cambist.env
+//   cambist account set $ACCOUNT_ID webhook_url=http://127.0.0.1:3000/hooks --generate-secret
+//   export WEBHOOK_SECRET=…    # which the last command printed
 //   php -S 127.0.0.1:3000 examples/shop.php
 //
-// The account needs this shop's address: cambist account set ACCOUNT_ID webhook_url=http://127.0.0.1:3000/hooks
-// --generate-secret, which prints WEBHOOK_SECRET. Then open http://127.0.0.1:3000, buy, and pay on the test page.
+// Then open http://127.0.0.1:3000, buy, and pay on the test page.
 const UUID = '/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/D';
 $folder = getenv('ORDERS') ?: 'orders';
 @mkdir($folder); // a file for each order; a real shop has a database

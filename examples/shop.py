@@ -1,11 +1,12 @@
 """A shop in FastAPI: it creates a payment, verifies the webhook, and ships each order once.
 
 pip install 'cambist[client]' fastapi uvicorn
-export CAMBIST_URL=http://127.0.0.1:8080 CAMBIST_API_KEY=… CAMBIST_API_SECRET=… WEBHOOK_SECRET=…
+. ./cambist.env    # made by: cambist account create "My company" --env > cambist.env
+cambist account set $ACCOUNT_ID webhook_url=http://127.0.0.1:3000/hooks --generate-secret
+export WEBHOOK_SECRET=…    # which the last command printed
 uvicorn --app-dir examples shop:app --port 3000
 
-The account needs this shop's address: cambist account set ACCOUNT_ID webhook_url=http://127.0.0.1:3000/hooks
---generate-secret, which prints WEBHOOK_SECRET. Then open http://127.0.0.1:3000, buy, and pay on the test page.
+Then open http://127.0.0.1:3000, buy, and pay on the test page.
 """
 
 import os

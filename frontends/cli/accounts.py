@@ -18,7 +18,7 @@ from ...ports.bundle import Ports
 from .arguments import FROM_STDIN, assignments, read_secret
 from .groups import group
 from .output import Answer, fields, shown, table, warn
-from .session import answering, reasoned, run_in_app
+from .session import answering, loaded_settings, reasoned, run_in_app
 from .views import account_document, key_document, keys_table
 
 _SECRET_BYTES = 32
@@ -79,20 +79,22 @@ def create(name: str, *, as_env: bool) -> Answer:
     """Create an account. It takes payments at once; the secrets are shown only once."""
     made = run_in_app(lambda ports: usecases.create_account(ports, name))
     if as_env:
-        return Answer(document=made, text=_as_env(made))
+        return Answer(document=made, text=_as_env(made, loaded_settings().settings.base_url))
     pairs = {"live": made.live, "test": made.test}
     keys = table(("mode", "X-Api-Key", "X-Api-Secret"), [(m, p.api_key, p.api_secret) for m, p in pairs.items()])
     head = fields({"account": made.account_id, "default shop": made.default_shop_id})
     return Answer(document=made, text=f"{head}\n\n{keys}\n\nKeep the secrets: they cannot be shown again.")
 
 
-def _as_env(made: usecases.NewAccount) -> str:
-    """Return lines for a shell that export the test pair under the names used by the documentation, `listen` and the
-    client. The live pair is in comments, so that no child process of the shell inherits it."""
+def _as_env(made: usecases.NewAccount, base_url: str) -> str:
+    """Return lines for a shell that export the test pair under the names used by the documentation, and with the
+    service's address those used by `listen`, `mcp` and the examples. The live pair is in comments, so that no child
+    process of the shell inherits it."""
     variables = {
         "ACCOUNT_ID": made.account_id,
         "API_KEY": made.test.api_key,
         "API_SECRET": made.test.api_secret,
+        "CAMBIST_URL": base_url,
         "CAMBIST_API_KEY": made.test.api_key,
         "CAMBIST_API_SECRET": made.test.api_secret,
     }

@@ -86,17 +86,17 @@ def test_a_shell_completes_commands_options_and_events(typed: str, offered: set[
 
 
 def test_a_shell_takes_the_keys_over(call: Call) -> None:
-    out = call("account", "create", "It's a shop", "--env").out
+    out = call("account", "create", "It's a shop", "--env", env={"CAMBIST_BASE_URL": "https://pay.example"}).out
     shell = subprocess.run(
-        ["/bin/sh", "-c", f'{out}\necho "$ACCOUNT_ID $API_KEY $API_SECRET $CAMBIST_API_KEY"; env'],
+        ["/bin/sh", "-c", f'{out}\necho "$ACCOUNT_ID $API_KEY $API_SECRET $CAMBIST_API_KEY $CAMBIST_URL"; env'],
         capture_output=True,
         text=True,
         check=True,
         env={},
     )
-    account, key, secret, again = shell.stdout.splitlines()[0].split()
+    account, key, secret, again, address = shell.stdout.splitlines()[0].split()
     assert account.startswith("acc_")
-    assert key == again
+    assert (again, address) == (key, "https://pay.example")
     assert key.startswith("svc_test_")
     assert len(secret) == 64
     assert "svc_live_" in out, "the live pair is shown"
