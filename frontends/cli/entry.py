@@ -22,6 +22,6 @@ def main() -> None:
             return
         sys.stderr.write(
             f"error: {missing.name} is not installed: the command line needs the extra, as in "
-            "pip install 'cambist[server]'\n"
+            "pip install 'cambist[server]' or uvx --from 'cambist[server]' cambist demo\n"
         )
         sys.exit(_LACKS)

@@ -122,7 +122,8 @@ def test_one_line_names_the_missing_extra() -> None:
     lacks = run("account", "list")
     assert (lacks.returncode, lacks.stdout) == (2, "")
     assert lacks.stderr.splitlines() == [
-        "error: click is not installed: the command line needs the extra, as in pip install 'cambist[server]'"
+        "error: click is not installed: the command line needs the extra, as in "
+        "pip install 'cambist[server]' or uvx --from 'cambist[server]' cambist demo"
     ]
     told = run("--version")
     assert (told.returncode, told.stderr) == (0, "")

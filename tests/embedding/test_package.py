@@ -1,5 +1,6 @@
 """What a package index shows of a release, and that a stranger can build the same files again."""
 
+import ast
 import email
 import hashlib
 import os
@@ -13,6 +14,7 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
+import yaml
 from markdown_it import MarkdownIt
 from packaging.metadata import Metadata
 from packaging.utils import parse_wheel_filename
@@ -119,6 +121,23 @@ def test_the_same_version_everywhere() -> None:
         assert set(re.findall(r"\bcambist:(\d+\.\d+\.\d+)", (ROOT / name).read_text("utf-8"))) == {version}, name
     for page in (ROOT / "docs").rglob("*.md"):
         assert set(re.findall(r"\bcambist-(\d+\.\d+\.\d+)", page.read_text("utf-8"))) <= {version}, page
+
+
+def test_workflows_name_sessions_that_exist() -> None:
+    """Nobody sees a release workflow fail before the release."""
+    sessions = {
+        each.name
+        for each in ast.parse((ROOT / "noxfile.py").read_text("utf-8")).body
+        if isinstance(each, ast.FunctionDef) and each.decorator_list
+    }
+    named = set()
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for job in yaml.safe_load(path.read_text("utf-8"))["jobs"].values():
+            for step in job["steps"]:
+                for command in re.findall(r"nox -s ([a-z_ ]+)", step.get("run", "")):
+                    named |= set(command.split())
+    assert {"package", "sbom", "docs", "lowest"} <= named
+    assert named <= sessions
 
 
 def test_tests_of_the_source_distribution_run_in_it(twice: list[Path], tmp_path: Path) -> None:
