@@ -150,7 +150,8 @@ def _client(debian: Debian) -> None:
     assert "pip install '/path/to/clone[client]'" in README
     installed = debian.run("python3 -m venv mine && mine/bin/pip install -q './cambist[client]'", network=True)
     assert installed.status == 0, installed.output
-    used = debian.run("mine/bin/python -c 'import cambist.client'")
+    # From elsewhere: the folder of the clone has the package's name.
+    used = debian.run("cd /tmp && ~/mine/bin/python -c 'import cambist.client'")
     assert used.status == 0, used.output
     print(f"the client: installed in {installed.seconds:.0f} s, {debian.megabytes(f'{HOME}/mine')} MB")
 
