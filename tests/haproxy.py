@@ -65,10 +65,10 @@ def own_haproxy(folder: Path, upstreams: Sequence[str]) -> Iterator[HAProxy]:
 def _configuration(port: int, upstreams: Sequence[str]) -> str:
     """Return the deployed configuration, over plain HTTP at this port."""
     text = (DEPLOYED / "haproxy.cfg").read_text("utf-8")
-    names = sorted(set(re.findall(r"^    server (\S+) \S+:8080", text, re.MULTILINE)))
+    names = sorted(set(re.findall(r"^    server \S+ (\S+):8080", text, re.MULTILINE)))
     assert len(names) == len(upstreams)
     for name, address in zip(names, upstreams, strict=True):
-        text = text.replace(f"server {name} {name}:8080", f"server {name} {address}")
+        text = text.replace(f" {name}:8080", f" {address}")
     text = re.sub(r"^    (user|group) .*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"^    bind :443 .*$", f"    bind 127.0.0.1:{port}", text, flags=re.MULTILINE)
     text = re.sub(r"^    (bind :80|http-request redirect .*)\n", "", text, flags=re.MULTILINE)

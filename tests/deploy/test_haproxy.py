@@ -18,6 +18,7 @@ from tests.haproxy import DEPLOYED, HAProxy, own_haproxy
 from tests.nginx import DEPLOYED as NGINX
 from tests.patience import HANGS
 from tests.servers import _free_port
+from tests.stories.processes import eventually
 
 BURST = 1200
 """Requests that one address may make in 40 seconds (deploy/haproxy/haproxy.cfg)."""
@@ -144,6 +145,28 @@ async def test_haproxy_replaces_the_address_that_a_client_claims(tmp_path: Path)
                 assert (await one.get("/openapi.json", headers=claimed)).status_code == 200
     [head] = [each for each in heads if "/openapi.json" in each]
     assert re.findall(r"^x-forwarded-for: (.+)\r$", head, re.MULTILINE | re.IGNORECASE) == ["127.0.0.1"]
+
+
+async def test_haproxy_asks_a_process_that_is_not_ready_when_no_other_is(tmp_path: Path) -> None:
+    """A process that leaves still serves, while the one that replaces the other is not known to be back."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        status = b"503 Service Unavailable" if b" /readyz " in head else b"200 OK"
+        writer.write(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        upstream = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with own_haproxy(tmp_path / "proxy", [upstream, upstream]) as proxy:
+
+            async def both_are_down() -> bool:
+                return sum("Server api/" in line and "is DOWN" in line for line in proxy.errors) == 2
+
+            await eventually(both_are_down)
+            async with httpx.AsyncClient(base_url=proxy.base) as one:
+                for path in ("/openapi.json", "/p/pay_1", "/p/pay_1/events"):
+                    assert (await one.get(path)).status_code == 200, path
 
 
 async def test_service_away_behind_haproxy_is_reported_in_its_form(tmp_path: Path) -> None:
