@@ -9,6 +9,7 @@ from cambist.adapters.clock import VirtualClock as VirtualClock
 from cambist.frontends.conformance.bank_harness import Asked as Asked
 from cambist.frontends.conformance.bank_harness import BankHarness as BankHarness
 from cambist.frontends.conformance.harnesses import AlarmsHarness as AlarmsHarness
+from cambist.frontends.conformance.harnesses import AskedCheck as AskedCheck
 from cambist.frontends.conformance.harnesses import ChainHarness as ChainHarness
 from cambist.frontends.conformance.harnesses import DepositsHarness as DepositsHarness
 from cambist.frontends.conformance.harnesses import FilesHarness as FilesHarness

@@ -74,6 +74,9 @@ class DeskKycHarness(KycHarness):
     async def fail(self, operation: str) -> None:
         self.checks[operation]["status"] = "refused"
 
+    async def withdraw(self, operation: str) -> None:
+        await self.fail(operation)
+
     async def notification(self, operation: str) -> InboundNotification:
         body = json.dumps({"key": operation}).encode()
         signature = hmac.new(TOKEN.encode(), body, hashlib.sha256).hexdigest()

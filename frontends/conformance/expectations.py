@@ -5,9 +5,7 @@ from typing import Generic, Self, TypeVar
 
 import pytest
 
-from ...ports.faults import Fault
-
-F = TypeVar("F", bound=Fault)
+F = TypeVar("F", bound=Exception)
 
 
 class must_answer:  # noqa: N801 - reads as a call
@@ -38,11 +36,11 @@ class must_play(must_answer):  # noqa: N801 - reads as a call
 
 
 class must_raise(Generic[F]):  # noqa: N801 - reads as a call
-    """Block of calls of an adapter that end with one of these faults; else it fails with the rule. `reason` is that of
+    """Block of calls of an adapter that end with one of these errors; else it fails with the rule. `reason` is that of
     a refusal."""
 
     value: F
-    """The fault that ended the block."""
+    """The error that ended the block."""
     _may = False
 
     def __init__(self, rule: str, *faults: type[F], reason: str | None = None) -> None:

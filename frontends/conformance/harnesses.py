@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+import msgspec
+
 from ...core.domain.tron import tron_address
 from ...ports.alarms import Alarms
 from ...ports.chain import ChainWatcher, Network, TokenMove, TransactionState
@@ -72,6 +74,16 @@ class RatesHarness(ProviderHarness):
         return quoted == Decimal(rate)
 
 
+class AskedCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """The verifier's record of a check. Leave out the fields that its records do not keep."""
+
+    phone: str | msgspec.UnsetType = msgspec.UNSET
+    purposes: Sequence[Purpose] | msgspec.UnsetType = msgspec.UNSET
+    """What each uploaded document was filed as, sorted."""
+    email: str | msgspec.UnsetType | None = msgspec.UNSET
+    user_type: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
 class KycHarness(ProviderHarness):
     """Harness of a KYC verifier, with the people it checks. Fixture `kyc_harness`."""
 
@@ -113,6 +125,14 @@ class KycHarness(ProviderHarness):
     async def fail(self, operation: str) -> None:
         """Let the check of this operation fail."""
         unplayed("a person who is refused")
+
+    async def withdraw(self, operation: str) -> None:
+        """Let the verifier refuse the person whose check succeeded before."""
+        unplayed("a verdict that is withdrawn")
+
+    async def asked(self, operation: str) -> AskedCheck:
+        """Return the verifier's record of this operation: what the adapter sent."""
+        unplayed("the verifier's records")
 
     async def notification(self, operation: str) -> InboundNotification:
         """Return the notification that the verifier posts about the check of this operation, as it arrives."""

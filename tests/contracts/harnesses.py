@@ -17,7 +17,7 @@ from cambist.adapters.files.local import LocalFiles
 from cambist.adapters.files.s3 import S3Files
 from cambist.adapters.files.sigv4 import Credentials
 from cambist.adapters.ids import SeededIds
-from cambist.adapters.kyc.simulator import SimulatedVerifier
+from cambist.adapters.kyc.simulator import CheckFile, SimulatedVerifier
 from cambist.adapters.notifier.http import HttpNotifier
 from cambist.adapters.payouts.simulator import FINALITY, SimulatedSender
 from cambist.adapters.script import ChainScript, DepositScript, Ending, Twist, VerifierScript
@@ -27,6 +27,7 @@ from cambist.core.domain.days import LONG_AGO
 from cambist.core.domain.tron import tron_address
 from cambist.frontends.conformance.bank_harness import Asked, BankHarness
 from cambist.frontends.conformance.harnesses import (
+    AskedCheck,
     ChainHarness,
     DepositsHarness,
     FilesHarness,
@@ -259,13 +260,31 @@ class SearchingHarness(SimulatedHarness):
 
 
 class VerifierHarness(KycHarness):
-    """The simulated verifier."""
+    """The simulated verifier, or a broken one."""
 
-    def __init__(self) -> None:
+    def __init__(self, verifier: type[SimulatedVerifier] = SimulatedVerifier) -> None:
         clock = VirtualClock()
         self.script = VerifierScript()
-        self.simulated = SimulatedVerifier("kyc", MemoryStorage(clock), clock, script=self.script)
+        self.requests: dict[str, CheckRequest] = {}
+        requests = self.requests
+
+        class Noting(SimulatedVerifier):
+            async def _begin(self, request: CheckRequest) -> CheckFile:
+                begun = await super()._begin(request)
+                requests.setdefault(request.operation, request)
+                return begun
+
+        made = type(verifier.__name__, (Noting, verifier), {})
+        self.simulated: SimulatedVerifier = made("kyc", MemoryStorage(clock), clock, script=self.script)
         self.verifier = self.simulated
+
+    async def withdraw(self, operation: str) -> None:
+        await self.fail(operation)
+
+    async def asked(self, operation: str) -> AskedCheck:
+        request = self.requests[operation]
+        purposes = tuple(sorted(each.purpose for each in request.documents))
+        return AskedCheck(phone=request.phone, purposes=purposes, email=request.email, user_type=request.user_type)
 
     async def verify(self, operation: str) -> None:
         await self.simulated.simulate(operation, Verdict(status=CheckStatus.VERIFIED))
@@ -309,10 +328,7 @@ class SearchingVerifierHarness(VerifierHarness):
     """A simulated verifier that has to search (ports/searching.py)."""
 
     def __init__(self) -> None:
-        super().__init__()
-        clock = VirtualClock()
-        self.simulated = SearchingVerifier("kyc", MemoryStorage(clock), clock, script=self.script)
-        self.verifier = self.simulated
+        super().__init__(SearchingVerifier)
 
 
 class SimulatedChainHarness(ChainHarness):

@@ -16,7 +16,6 @@ from cambist.frontends.conformance import (
     chain,
     charges,
     deposits,
-    kyc,
     mandates,
     payouts,
     problem,
@@ -29,9 +28,8 @@ from cambist.frontends.conformance.bank_harness import BankHarness
 from cambist.frontends.conformance.harnesses import RatesHarness
 from cambist.frontends.conformance.receipts import receipt
 from cambist.ports.bank import BankCapabilities, RefundStatus
-from cambist.ports.chain import Final, NotFound
+from cambist.ports.chain import Final
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
-from cambist.ports.kyc import CheckStatus
 from cambist.ports.mandates import BindingRequest, ChargeStatus, MandateStatus
 from cambist.ports.payouts import TransferState
 from cambist.ports.remittances import RemittanceStatus
@@ -41,7 +39,6 @@ from tests.contracts.harnesses import (
     SimulatedDepositsHarness,
     SimulatedHarness,
     SimulatedPayoutsHarness,
-    VerifierHarness,
 )
 from tests.contracts.planted_bugs import OWN, REVIEWED, Bug
 from tests.contracts.sunrise import Sunrise, SunriseBank, SunriseHarness
@@ -270,36 +267,6 @@ BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...], str], ...] = (
 )
 
 OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] = (
-    (VerifierHarness, "verifier", "register", fresh, kyc.TestChecks, "test_a_repeat_is_the_same_check", ()),
-    (VerifierHarness, "verifier", "register", UNSURE, kyc.TestFailures, "test_a_lost_answer", (True,)),
-    (VerifierHarness, "verifier", "check_state", turned(level=0), kyc.TestVerdicts, "test_verified_person", ()),
-    (
-        VerifierHarness,
-        "verifier",
-        "check_state",
-        turned(status=CheckStatus.VERIFIED),
-        kyc.TestVerdicts,
-        "test_outcome_of_one_check",
-        (),
-    ),
-    (
-        VerifierHarness,
-        "verifier",
-        "find_check",
-        mistaking(Unavailable, Unavailable),
-        kyc.TestFailures,
-        "test_a_read_without_an_answer",
-        (),
-    ),
-    (
-        SimulatedChainHarness,
-        "watcher",
-        "lookup",
-        answering(NotFound()),
-        chain.TestFailures,
-        "test_a_chain_that_is_away",
-        (),
-    ),
     (SimulatedChainHarness, "watcher", "lookup", answering(Final(())), chain.TestSightings, "test_a_block_that_is", ()),
     (
         SimulatedDepositsHarness,

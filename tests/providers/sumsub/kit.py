@@ -13,7 +13,7 @@ from cambist.adapters.kyc.sumsub.rules import SumsubRules
 from cambist.adapters.kyc.sumsub.verifier import SumsubVerifier
 from cambist.adapters.provider_http import ProviderHttp
 from cambist.adapters.storage.memory.memory import MemoryStorage
-from cambist.frontends.conformance.harnesses import KycHarness
+from cambist.frontends.conformance.harnesses import AskedCheck, KycHarness
 from cambist.ports.faults import Refused
 from cambist.ports.files import StoredFile
 from cambist.ports.kyc import CheckRequest, Document, Purpose
@@ -81,7 +81,7 @@ class SumsubHarness(KycHarness):
         given: dict[str, Any] = {"operation": OPERATION, "phone": self.phone, "redirect": redirect, **of_form}
         return CheckRequest(**(given | more))
 
-    def asked(self, method: str, ending: str = "") -> int:
+    def count(self, method: str, ending: str = "") -> int:
         """Return the number of such requests."""
         return sum(request.method == method and request.path.endswith(ending) for request in self.fake.requests)
 
@@ -90,6 +90,17 @@ class SumsubHarness(KycHarness):
 
     async def fail(self, operation: str) -> None:
         self.fake.decide(operation, "RED", "FINAL", ("IDENTITY",))
+
+    async def withdraw(self, operation: str) -> None:
+        await self.fail(operation)
+
+    async def asked(self, operation: str) -> AskedCheck:
+        applicant = self.fake.world.named(operation)
+        kinds = {self._rules.kind(each): each.purpose for each in (*self.documents, ADDRESS)}
+        return AskedCheck(
+            phone=applicant.told.get("phone", msgspec.UNSET),
+            purposes=tuple(sorted(kinds[image.kind] for image in applicant.images)),
+        )
 
     async def notification(self, operation: str) -> InboundNotification:
         return self.fake.notification(operation)

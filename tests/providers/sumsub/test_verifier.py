@@ -120,7 +120,7 @@ async def test_form_address_is_renewed_before_it_expires_and_not_at_every_poll(h
     begun = await harness.verifier.register(harness.request(redirect=True))
     for _ in range(3):
         assert (await harness.verifier.check_state(begun.reference)).form_url == begun.form_url
-    assert harness.asked("POST", "/websdkLink") == 1
+    assert harness.count("POST", "/websdkLink") == 1
     await harness.virtual.advance(FORM_TIME.total_seconds() / 2)
     renewed = await harness.verifier.check_state(begun.reference)
     assert renewed.form_url not in (None, begun.form_url)
