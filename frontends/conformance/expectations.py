@@ -9,8 +9,8 @@ F = TypeVar("F", bound=Exception)
 
 
 class must_answer:  # noqa: N801 - reads as a call
-    """Block of calls of an adapter that raise nothing; else it fails with the rule. Checks inside the block keep their
-    own messages."""
+    """Block of calls of an adapter that raise nothing. Otherwise the test fails with the rule. Checks inside the
+    block keep their own messages."""
 
     def __init__(self, rule: str) -> None:
         self._rule = rule
@@ -36,8 +36,8 @@ class must_play(must_answer):  # noqa: N801 - reads as a call
 
 
 class must_raise(Generic[F]):  # noqa: N801 - reads as a call
-    """Block of calls of an adapter that end with one of these errors; else it fails with the rule. `reason` is that of
-    a refusal."""
+    """Block of calls of an adapter that end with one of these errors. Otherwise the test fails with the rule. `reason`
+    is that of a refusal."""
 
     value: F
     """The error that ended the block."""

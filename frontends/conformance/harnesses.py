@@ -79,7 +79,7 @@ class AskedCheck(msgspec.Struct, frozen=True, kw_only=True):
 
     phone: str | msgspec.UnsetType = msgspec.UNSET
     purposes: Sequence[Purpose] | msgspec.UnsetType = msgspec.UNSET
-    """What each uploaded document was filed as, sorted."""
+    """Purposes of the uploaded documents, sorted."""
     email: str | msgspec.UnsetType | None = msgspec.UNSET
     user_type: str | msgspec.UnsetType | None = msgspec.UNSET
 
@@ -131,7 +131,7 @@ class KycHarness(ProviderHarness):
         unplayed("a verdict that is withdrawn")
 
     async def asked(self, operation: str) -> AskedCheck:
-        """Return the verifier's record of this operation: what the adapter sent."""
+        """Return the verifier's record of this operation."""
         unplayed("the verifier's records")
 
     async def notification(self, operation: str) -> InboundNotification:
@@ -149,6 +149,8 @@ class ChainHarness(ProviderHarness):
     watcher: ChainWatcher
     networks: tuple[Network, ...] = tuple(Network)
     """Networks that the watcher is configured for."""
+    page = 3
+    """Page size of the node's lists, for adapters that read them. The suite makes more than two pages."""
 
     async def show(
         self, network: Network, tx_hash: str, state: TransactionState, moves: Sequence[TokenMove] = ()
@@ -156,11 +158,22 @@ class ChainHarness(ProviderHarness):
         """Set the state of a transaction on the network from now on, and the token movements in it."""
         unplayed("transactions on a chain")
 
+    async def parties(self, network: Network, tx_hash: str) -> Sequence[tuple[str, str]]:
+        """Return sender and recipient of each movement of genuine USDT that `show` made, in the network's usual
+        spelling."""
+        unplayed("senders and recipients")
+
 
 class DepositsHarness(ProviderHarness):
     """Harness of a deposit watcher, with people who send USDT. Fixture `deposits_harness`."""
 
     watcher: DepositWatcher
+    page = 3
+    """Page size of the node's lists, for adapters that read them. The suite makes more than two pages."""
+
+    def is_now(self, moment: datetime) -> bool:
+        """Return whether a deposit that was just sent may be of this moment."""
+        return abs((moment - self.clock.now()).total_seconds()) < 3600
 
     def restarted(self) -> DepositWatcher:
         """Return the watcher as another process would create it."""
@@ -174,6 +187,14 @@ class DepositsHarness(ProviderHarness):
     async def drop(self, address: str, tx_hash: str) -> None:
         """Revert the block that contains this transaction."""
         unplayed("blocks that are taken back")
+
+    async def make_final(self, address: str, tx_hash: str) -> None:
+        """Make the block final that contains this transaction, which was sent with `final` false."""
+        unplayed("blocks that become final")
+
+    async def spend(self, address: str, units: int) -> None:
+        """Send USDT from the address elsewhere, as the owner of the wallet does."""
+        unplayed("money that leaves an address")
 
 
 class PayoutsHarness(ProviderHarness):

@@ -16,7 +16,7 @@ from cambist.frontends.conformance.harnesses import ChainHarness, DepositsHarnes
 from cambist.ports.chain import Network, Sighting, TokenMove, TransactionState
 from cambist.ports.operation_log import NumberedOperations, OperationLog
 from tests.chains.fronts import Front
-from tests.chains.world import SOMEBODY, STRANGE, ChainWorld
+from tests.chains.world import PAYER_ADDRESS, SOMEBODY, STRANGE, ChainWorld
 
 XPUB = "xpub6BuRy7ZmkGfP2RWhoor1kWB1w9DvrtmJbFBvnC1bQ4SB5NbCHTyQYCJSXZtxDbFyHTmC7wkU2he3nYYdpZ3Vf6qUAkXSnL6RPif4BDtDEKr"
 """Derived from the words that all test wallets have: "test" eleven times, and "junk"."""
@@ -70,6 +70,10 @@ class NodesChainHarness(ChainHarness):
         if state is not TransactionState.IN_BLOCK:
             await self.world.finalise()
 
+    async def parties(self, network: Network, tx_hash: str) -> Sequence[tuple[str, str]]:
+        spelling = CHAINS[network].spelling
+        return [(spelling.write(bytes.fromhex(PAYER_ADDRESS[2:])), spelling.write(SOMEBODY))] * 2
+
     async def be_away(self) -> None:
         for front in self._fronts.values():
             front.be_away()
@@ -84,6 +88,7 @@ class NodesDepositsHarness(DepositsHarness):
 
     def __init__(self, world: ChainWorld, *fronts: Front, network: Network = Network.TRON) -> None:
         self.world = world.renewed()
+        self.clock = self.world.clock
         self._fronts = fronts
         self._network = network
         self._xpub = new_wallet()
@@ -119,6 +124,9 @@ class NodesDepositsHarness(DepositsHarness):
 
     async def drop(self, address: str, tx_hash: str) -> None:
         await self.world.take_back(self._network)
+
+    async def make_final(self, address: str, tx_hash: str) -> None:
+        await self.world.finalise()
 
     async def be_away(self) -> None:
         for front in self._fronts:

@@ -13,7 +13,7 @@ from tests.chains.contracts import PAYER, TOKEN, orders
 
 STRANGE = "0x00000000000000000000000000000000000fa1ce"
 """A token that is not USDT."""
-_PAYER = "0x00000000000000000000000000000000000ba7c4"
+PAYER_ADDRESS = "0x00000000000000000000000000000000000ba7c4"
 _RICH = 1 << 200
 _START = datetime(2026, 8, 8, 12, tzinfo=UTC)
 _GAS = hex(25_000_000)
@@ -80,7 +80,9 @@ class ChainWorld:
         """The same, of any tokens at once, in their smallest parts."""
         node = self.nodes[network]
         [sender, *_] = node.ask("eth_accounts")
-        sent = node.ask("eth_sendTransaction", {"from": sender, "to": _PAYER, "data": orders(*transfers), "gas": _GAS})
+        sent = node.ask(
+            "eth_sendTransaction", {"from": sender, "to": PAYER_ADDRESS, "data": orders(*transfers), "gas": _GAS}
+        )
         return str(sent)[2:]
 
     async def take_back(self, network: Network, blocks: int = 1) -> None:
@@ -100,8 +102,8 @@ def furnish(node: Anvil, chain: Chain) -> None:
     """Deploy USDT and another token, and an account rich in both."""
     for token in (chain.usdt, STRANGE):
         node.ask("anvil_setCode", token, TOKEN)
-        node.ask("anvil_setStorageAt", token, f"0x{int(_PAYER, 16):064x}", f"0x{_RICH:064x}")
-    node.ask("anvil_setCode", _PAYER, PAYER)
+        node.ask("anvil_setStorageAt", token, f"0x{int(PAYER_ADDRESS, 16):064x}", f"0x{_RICH:064x}")
+    node.ask("anvil_setCode", PAYER_ADDRESS, PAYER)
 
 
 @contextmanager

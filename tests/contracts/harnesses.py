@@ -12,6 +12,7 @@ from cambist.adapters.bank.simulator.remittances import RemittancePage
 from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.chain.simulator import SimulatedChain
 from cambist.adapters.clock import VirtualClock
+from cambist.adapters.deposits.simulator import FINALITY as DEPOSIT_FINALITY
 from cambist.adapters.deposits.simulator import SimulatedDeposits
 from cambist.adapters.files.local import LocalFiles
 from cambist.adapters.files.s3 import S3Files
@@ -47,7 +48,7 @@ from cambist.ports.bank import (
     RefundStatus,
 )
 from cambist.ports.bank_simulator import Simulation
-from cambist.ports.chain import Network, TokenMove, TransactionState
+from cambist.ports.chain import Final, Network, TokenMove, TransactionState
 from cambist.ports.faults import NotSupported
 from cambist.ports.kyc import Check, CheckRequest, CheckStatus, Verdict
 from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateEvent, MandateSimulation
@@ -332,34 +333,40 @@ class SearchingVerifierHarness(VerifierHarness):
 
 
 class SimulatedChainHarness(ChainHarness):
-    """The simulated chains."""
+    """The simulated chains, or a broken watcher of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, watcher: type[SimulatedChain] = SimulatedChain) -> None:
         clock = VirtualClock()
         self.script = ChainScript()
-        self.watcher = self.simulated = SimulatedChain(MemoryStorage(clock), clock, script=self.script)
+        self.watcher = self.simulated = watcher(MemoryStorage(clock), clock, script=self.script)
 
     async def show(
         self, network: Network, tx_hash: str, state: TransactionState, moves: Sequence[TokenMove] = ()
     ) -> None:
         await self.simulated.simulate(network, tx_hash, state, moves)
 
+    async def parties(self, network: Network, tx_hash: str) -> Sequence[tuple[str, str]]:
+        found = await SimulatedChain.lookup(self.simulated, network, tx_hash)
+        assert isinstance(found, Final)
+        return [(transfer.sender, transfer.recipient) for transfer in found.transfers]
+
     async def be_away(self) -> None:
         self.script.lookup.extend(Twist(ending=Ending.UNAVAILABLE) for _ in range(_TURNS))
 
 
 class SimulatedDepositsHarness(DepositsHarness):
-    """The simulated watcher of deposits."""
+    """The simulated watcher of deposits, or a broken one."""
 
-    def __init__(self) -> None:
-        self.clock = VirtualClock()
+    def __init__(self, watcher: type[SimulatedDeposits] = SimulatedDeposits) -> None:
+        self._kind = watcher
+        self.clock = self.virtual = VirtualClock()
         self.storage = MemoryStorage(self.clock)
         self.script = DepositScript()
         self.ids = SeededIds()
         self.watcher = self.simulated = self.restarted()
 
     def restarted(self) -> SimulatedDeposits:
-        return SimulatedDeposits("sim", self.storage, self.clock, self.ids, spell=tron_address, script=self.script)
+        return self._kind("sim", self.storage, self.clock, self.ids, spell=tron_address, script=self.script)
 
     async def send(self, address: str, *units: int, genuine: bool = True, final: bool = True) -> str:
         tx_hash: str | None = None
@@ -372,6 +379,13 @@ class SimulatedDepositsHarness(DepositsHarness):
 
     async def drop(self, address: str, tx_hash: str) -> None:
         await self.simulated.simulate_drop(address, tx_hash)
+
+    async def make_final(self, address: str, tx_hash: str) -> None:
+        await self.virtual.advance(DEPOSIT_FINALITY.total_seconds())
+
+    async def spend(self, address: str, units: int) -> None:
+        """A deposit elsewhere; the address's own history has it, too."""
+        await self.simulated.simulate_deposit(f"{address}-elsewhere", units)
 
     async def be_away(self) -> None:
         self.script.deposits.extend(Twist(ending=Ending.UNAVAILABLE) for _ in range(_TURNS))

@@ -13,9 +13,7 @@ import pytest
 
 import cambist
 from cambist.frontends.conformance import (
-    chain,
     charges,
-    deposits,
     mandates,
     payouts,
     problem,
@@ -28,15 +26,12 @@ from cambist.frontends.conformance.bank_harness import BankHarness
 from cambist.frontends.conformance.harnesses import RatesHarness
 from cambist.frontends.conformance.receipts import receipt
 from cambist.ports.bank import BankCapabilities, RefundStatus
-from cambist.ports.chain import Final
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.mandates import BindingRequest, ChargeStatus, MandateStatus
 from cambist.ports.payouts import TransferState
 from cambist.ports.remittances import RemittanceStatus
 from cambist.ports.reporting import ReportedPage
 from tests.contracts.harnesses import (
-    SimulatedChainHarness,
-    SimulatedDepositsHarness,
     SimulatedHarness,
     SimulatedPayoutsHarness,
 )
@@ -267,34 +262,6 @@ BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...], str], ...] = (
 )
 
 OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] = (
-    (SimulatedChainHarness, "watcher", "lookup", answering(Final(())), chain.TestSightings, "test_a_block_that_is", ()),
-    (
-        SimulatedDepositsHarness,
-        "watcher",
-        "address",
-        answering("T" + "1" * 33),
-        deposits.TestAddresses,
-        "test_no_two_operations",
-        (),
-    ),
-    (
-        SimulatedDepositsHarness,
-        "watcher",
-        "address",
-        answering("T" + "1" * 33),
-        deposits.TestAddresses,
-        "test_it_is_one_of",
-        (),
-    ),
-    (
-        SimulatedDepositsHarness,
-        "watcher",
-        "deposits",
-        answering([]),
-        deposits.TestFailures,
-        "test_a_chain_that_is_away",
-        (),
-    ),
     (
         SimulatedPayoutsHarness,
         "sender",
