@@ -72,7 +72,7 @@ def lowest(session: nox.Session) -> None:
     """Run the core of the suite with the lowest library versions that `pyproject.toml` allows: some twenty minutes."""
     session.install("uv>=0.9")
     versions = str(Path(session.create_tmp(), "lowest.txt"))
-    extras = [option for extra in ("server", "otel", "client", "testing") for option in ("--extra", extra)]
+    extras = [option for extra in ("server", "otel", "client", "mcp", "testing") for option in ("--extra", extra)]
     resolve = ["uv", "pip", "compile", "-q", "--no-header", "--resolution", "lowest-direct"]
     session.run(*resolve, *extras, "pyproject.toml", "-o", versions)
     session.install("-e", ".[dev]", "-c", versions)

@@ -6,6 +6,8 @@ from importlib.metadata import version
 
 _LACKS = 2
 """Exit status of wrong usage: nothing was started."""
+_OF_MCP = ("mcp", "mcp_types", "httpx2", "anyio")
+"""Libraries of `cambist mcp`, which the extra `server` lacks."""
 
 
 def main() -> None:
@@ -15,13 +17,15 @@ def main() -> None:
 
         run()
     except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] == "cambist":
+        library = (missing.name or "cambist").partition(".")[0]
+        if library == "cambist":
             raise
         if sys.argv[1:] == ["--version"]:
             sys.stdout.write(f"cambist, version {version('cambist')}\n")
             return
+        extra, command = ("mcp", "mcp") if library in _OF_MCP else ("server", "demo")
         sys.stderr.write(
-            f"error: {missing.name} is not installed: the command line needs the extra, as in "
-            "pip install 'cambist[server]' or uvx --from 'cambist[server]' cambist demo\n"
+            f"error: {missing.name} is not installed: the command needs the extra, as in "
+            f"pip install 'cambist[{extra}]' or uvx --from 'cambist[{extra}]' cambist {command}\n"
         )
         sys.exit(_LACKS)

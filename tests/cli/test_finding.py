@@ -111,10 +111,9 @@ def test_a_new_key_of_the_vault_is_one_that_settings_take(call: Call) -> None:
 
 
 def test_one_line_names_the_missing_extra() -> None:
-    hidden = "import sys; sys.modules['click'] = None; sys.argv = ['cambist', *sys.argv[1:]]; "
-    program = f"{hidden}from cambist.frontends.cli.entry import main; main()"
-
-    def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    def run(*arguments: str, lacking: str = "click") -> "subprocess.CompletedProcess[str]":
+        hidden = f"import sys; sys.modules['{lacking}'] = None; sys.argv = ['cambist', *sys.argv[1:]]; "
+        program = f"{hidden}from cambist.frontends.cli.entry import main; main()"
         return subprocess.run(
             [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, env=os.environ
         )
@@ -122,9 +121,14 @@ def test_one_line_names_the_missing_extra() -> None:
     lacks = run("account", "list")
     assert (lacks.returncode, lacks.stdout) == (2, "")
     assert lacks.stderr.splitlines() == [
-        "error: click is not installed: the command line needs the extra, as in "
+        "error: click is not installed: the command needs the extra, as in "
         "pip install 'cambist[server]' or uvx --from 'cambist[server]' cambist demo"
     ]
+    for library in ("mcp", "httpx2"):
+        lacks = run("mcp", "--api-key", "svc_test_1", "--api-secret", "a-secret", lacking=library)
+        assert (lacks.returncode, lacks.stdout) == (2, "")
+        assert lacks.stderr.startswith(f"error: {library}")
+        assert lacks.stderr.endswith("or uvx --from 'cambist[mcp]' cambist mcp\n")
     told = run("--version")
     assert (told.returncode, told.stderr) == (0, "")
     assert told.stdout.startswith("cambist, version ")

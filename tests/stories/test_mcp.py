@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 import msgspec
@@ -21,12 +21,15 @@ READING = {each.id for each in OPERATIONS if each.method == "get"}
 
 
 @asynccontextmanager
-async def connected(folder: Path, base_url: str, keys: KeyPair) -> AsyncIterator[Client]:
-    """A client of `cambist mcp`, whose standard error goes to a file."""
+async def connected(
+    folder: Path, base_url: str, keys: KeyPair, mode: Literal["auto", "legacy"] = "auto"
+) -> AsyncIterator[Client]:
+    """A client of `cambist mcp`, whose standard error goes to a file. `legacy`: with the handshake of protocols before
+    2026."""
     environ = {"CAMBIST_URL": base_url, "CAMBIST_API_KEY": keys.api_key, "CAMBIST_API_SECRET": keys.api_secret}
     server = StdioServerParameters(command=str(PROGRAM), args=["mcp"], env=environ, cwd=folder)
     with (folder / "mcp.err").open("a", encoding="utf-8") as err:
-        async with Client(stdio_client(server, errlog=err)) as client:
+        async with Client(stdio_client(server, errlog=err), mode=mode) as client:
             yield client
 
 
@@ -84,7 +87,7 @@ async def test_mcp_offers_a_live_key_only_tools_that_read(sqlite_location: Insta
     place = sqlite_location
     _, base_url = place.serve()
     keys = (await place.account()).live
-    async with connected(place.folder, base_url, keys) as client:
+    async with connected(place.folder, base_url, keys, "legacy") as client:
         listed = (await client.list_tools()).tools
         assert {each.name for each in listed} == READING
         assert all(each.annotations is not None and each.annotations.read_only_hint for each in listed)
