@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -121,11 +122,17 @@ def bare_debian(folder: Path, packages: Sequence[str] = ()) -> Debian:
 
 def _timed(command: Sequence[str]) -> Ran:
     began = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
     assert process.stdout is not None
     lines: list[str] = []
     first = 0.0
-    for line in process.stdout:
-        first = first or time.monotonic() - began
-        lines.append(line)
-    return Ran(process.wait(), "".join(lines), first, time.monotonic() - began)
+    try:
+        for line in process.stdout:
+            first = first or time.monotonic() - began
+            lines.append(line)
+        return Ran(process.wait(), "".join(lines), first, time.monotonic() - began)
+    except BaseException:  # the test's time is over
+        os.killpg(process.pid, signal.SIGKILL)
+        raise

@@ -8,7 +8,9 @@ import re
 import shutil
 from pathlib import Path
 
-from tests.bare_debian import HOME, Debian, Ran, bare_debian, require_root_and_debootstrap
+import pytest
+
+from tests.bare_debian import HOME, Debian, Ran, bare_debian, on_disk, require_root_and_debootstrap
 from tests.distributions import ROOT, build, copy_of_sources
 from tests.docs.test_blocks import ALL, Block
 from tests.patience import drill_of, promised
@@ -65,18 +67,24 @@ def test_readme_s_commands_need_what_it_names_and_no_more() -> None:
 
 
 @drill_of("the test above")
-def test_readme_s_commands_run_on_a_debian_with_python_alone(tmp_path: Path) -> None:
+@pytest.mark.timeout(3600)
+def test_readme_s_commands_run_on_a_debian_with_python_alone() -> None:
     require_root_and_debootstrap()
-    debian = bare_debian(tmp_path / "debian", debian_packages())
+    with on_disk() as folder:
+        _try(folder)
+
+
+def _try(folder: Path) -> None:
+    debian = bare_debian(folder / "debian", debian_packages())
     print(f"\nDebian with {' and '.join(debian_packages())}: {debian.megabytes('/')} MB")
-    copy_of_sources(tmp_path / "source")
-    build(tmp_path / "source", tmp_path / "dist")
+    copy_of_sources(folder / "source")
+    build(folder / "source", folder / "dist")
     home = debian.root / HOME.lstrip("/")
-    [wheel] = (tmp_path / "dist").glob("*.whl")
+    [wheel] = (folder / "dist").glob("*.whl")
     shutil.copy(wheel, home)
     for leftover in ("build", "cambist.egg-info"):
-        shutil.rmtree(tmp_path / "source" / leftover)
-    shutil.copytree(tmp_path / "source", home / "cambist", symlinks=True)
+        shutil.rmtree(folder / "source" / leftover)
+    shutil.copytree(folder / "source", home / "cambist", symlinks=True)
     assert debian.run(f"chown -R reader: {HOME}", user="root").status == 0
 
     _from_the_wheel(debian, wheel.name)

@@ -51,6 +51,7 @@ class Buildah:
 
 
 @drill_of("tests/deploy/test_deploy.py")
+@pytest.mark.timeout(1800)
 def test_image_of_the_dockerfile_starts_and_is_healthy() -> None:
     require_root_and_debootstrap()
     if shutil.which("buildah") is None:
