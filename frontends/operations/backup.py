@@ -41,6 +41,8 @@ ENCRYPTED = ".encrypted"
 """Suffix of an encrypted copy of the database."""
 log = logging.getLogger("cambist.backup")
 
+_PLAIN = ".backup."
+"""Start of the names of folders with plain copies that are about to be encrypted; the process's number follows."""
 _UPLOAD = re.compile(r"[0-9a-f]{64}\Z")
 
 Progress = Callable[[str], None]
@@ -91,9 +93,12 @@ async def back_up(settings: Settings, target: Path, progress: Progress, *, encry
         raise Refused(f"{target} is there already: name a new folder")
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     draft.mkdir(mode=0o700, parents=True)
-    plain = settings.data_dir / f".backup.{os.getpid()}" if encrypt else draft
+    plain = draft
     try:
-        plain.mkdir(mode=0o700, parents=True, exist_ok=not encrypt)
+        if encrypt:
+            plain = settings.data_dir / f"{_PLAIN}{os.getpid()}"
+            await asyncio.to_thread(_clear_plain, settings.data_dir)
+            plain.mkdir(mode=0o700, parents=True)
         began = system_clock().now()
         head = None
         if is_postgres(settings):
@@ -133,12 +138,30 @@ async def back_up(settings: Settings, target: Path, progress: Progress, *, encry
         shutil.rmtree(draft, ignore_errors=True)
         raise
     finally:
-        if encrypt:
+        if plain != draft:
             shutil.rmtree(plain, ignore_errors=True)
     sync(target.parent)
     if made.is_sound:
         await _noted(settings, began)
     return made
+
+
+def _clear_plain(data_dir: Path) -> None:
+    """Delete plain copies that killed processes left. Processes of containers have the same number again and again."""
+    for path in data_dir.glob(f"{_PLAIN}*"):
+        process = path.name.removeprefix(_PLAIN)
+        if process == str(os.getpid()) or not (process.isdigit() and _lives(int(process))):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True
 
 
 async def _noted(settings: Settings, began: datetime) -> None:

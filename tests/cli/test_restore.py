@@ -4,6 +4,8 @@ import asyncio
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -276,6 +278,17 @@ class TestEncrypted:
         assert call("backup", "--encrypt", str(folder / "b2")).status == 1
         assert not (folder / "b2").exists()
         assert list(folder.glob(".*")) == list(data.glob(".*")) == []
+
+    def test_plain_copies_of_killed_processes_are_deleted(
+        self, call: Call, backup: Path, data: Path, folder: Path
+    ) -> None:
+        ended = subprocess.Popen([sys.executable, "-c", ""])
+        ended.wait()
+        for process in (ended.pid, os.getpid(), os.getppid()):
+            (data / f".backup.{process}").mkdir()
+            (data / f".backup.{process}" / "cambist.db").write_text("plain")
+        assert call("backup", "--encrypt", str(folder / "b2")).status == 0
+        assert [path.name for path in data.glob(".*")] == [f".backup.{os.getppid()}"], "it may be at work"
 
     def test_note_takes_no_encryption(self, call: Call) -> None:
         assert call("backup", "--note", "--encrypt").status == 2
