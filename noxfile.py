@@ -63,7 +63,9 @@ def tests(session: nox.Session) -> None:
     session.run("pytest", *(session.posargs or ["-n", "auto"]))
 
 
-_CORE = [f"tests/{each}" for each in ("domain", "usecases", "contracts", "http", "chains", "client", "plugin")]
+_CORE = [
+    f"tests/{each}" for each in ("domain", "usecases", "contracts", "http", "chains", "client", "plugin", "embedding")
+]
 """The part of the suite that tries the libraries, SQLite and Postgres, and no browser or other program."""
 
 

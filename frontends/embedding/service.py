@@ -3,15 +3,16 @@ embedding program; all others are available as use cases."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
-from ...core.domain.accounts.accounts import Mode
+from ...core.domain import ids
+from ...core.domain.accounts.accounts import Account, Mode, account_name
 from ...core.domain.errors import Refusal
 from ...core.domain.operators.audit import OperatorAction
 from ...core.usecases.accounts.accounts import (
@@ -32,6 +33,7 @@ from ...core.usecases.notification_addresses import list_addresses
 from ...core.usecases.notification_intake import hear_now
 from ...core.usecases.recurring_jobs import start_recurring_jobs
 from ...ports.bundle import Ports
+from ...ports.faults import Conflict
 from ...ports.tools import Tools
 from ..app.compose import App
 from ..settings.plugins import needing
@@ -52,6 +54,11 @@ T = TypeVar("T")
 log = logging.getLogger("cambist.embedding")
 
 _SECRET_BYTES = 32
+
+
+def _derived_id(name: str) -> str:
+    """Return the id of the account that `Service.account` creates, so that it is created once."""
+    return ids.derived(ids.ACCOUNT, "embedding", account_name(name))
 
 
 class AccountSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,16 +152,24 @@ class Service:
         opened with `on_event` and no `webhook_url` is given, `on_event` handles the account's events.
         Raises: Refusal VALIDATION_ERROR, also if a setting needs two operators.
         """
+        texts = self._texts(settings)
+        made = await create_account(self.ports, name)
+        await self._set_up(made.account_id, texts)
+        return made
+
+    def _texts(self, settings: Mapping[str, str | bool]) -> Mapping[str, str]:
         texts = {name: str(value).lower() if isinstance(value, bool) else value for name, value in settings.items()}
         waiting = guarded_settings(texts) & self.ports.four_eyes.actions if texts else None
         if waiting:
             raise Refusal("VALIDATION_ERROR", f"{', '.join(sorted(waiting))}: two operators are needed; set it later")
-        made = await create_account(self.ports, name)
-        if self._hears and "webhook_url" not in texts:
-            await self.receive(made.account_id)
+        return texts
+
+    async def _set_up(self, account_id: str, texts: Mapping[str, str]) -> None:
         if texts:
-            await set_settings(self.ports, made.account_id, texts)
-        return made
+            await set_settings(self.ports, account_id, texts)
+        # Last, because an account without an address is one whose creation was interrupted.
+        if self._hears and "webhook_url" not in texts:
+            await self.receive(account_id)
 
     async def accounts(self) -> list[AccountSummary]:
         """Return all accounts, oldest first."""
@@ -167,21 +182,29 @@ class Service:
         """Return the id of the account with this name; of several, the oldest. With `create`, a missing account is
         created with these settings. The id is remembered, so a program may call this each time it needs it.
 
-        Two processes that create it at the same moment get the same id; the other account stays unused.
+        Processes that create it at the same moment create one account. A creation that was interrupted is completed.
         Raises: Refusal ACCOUNT_NOT_FOUND, and as `create_account`.
         """
         if name not in self._account_ids:
-            found = await self._account_id(name)
-            if found is None and create:
-                await self.create_account(name, **settings)
-                found = await self._account_id(name)
+            found = await self._named(name)
+            if create and (found is None or self._is_unfinished(found)):
+                texts = self._texts(settings)
+                with suppress(Conflict):
+                    await create_account(self.ports, name, account_id=_derived_id(name))
+                await self._set_up(_derived_id(name), texts)
+                found = await self._named(name)
             if found is None:
                 raise Refusal("ACCOUNT_NOT_FOUND", "No account of this name")
-            self._account_ids[name] = found
+            self._account_ids[name] = found.id
         return self._account_ids[name]
 
-    async def _account_id(self, name: str) -> str | None:
-        return next((each.account_id for each in await self.accounts() if each.name == name), None)
+    async def _named(self, name: str) -> Account | None:
+        kept = account_name(name)
+        return next((each for each in await list_accounts(self.ports) if each.name == kept), None)
+
+    def _is_unfinished(self, account: Account) -> bool:
+        is_ours = account.id == _derived_id(account.name)
+        return is_ours and self._hears and account.settings.webhook_url is None
 
     async def receive(self, account_id: str) -> None:
         """Let `on_event` handle an account's events from now on, in place of its webhook address.

@@ -4,6 +4,8 @@ import asyncio
 import logging
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
@@ -23,11 +25,13 @@ from cambist.core.usecases.webhooks.endpoint import send_test
 from cambist.core.usecases.webhooks.events import EventQuery, list_events
 from cambist.frontends import public
 from cambist.frontends.embedding import event_handler as event_handler
+from cambist.frontends.embedding import service as service_module
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import BankSimulator, Simulation
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from cambist.testing import open_service
 from tests.patience import HANGS
+from tests.servers import database
 from tests.tables import table
 
 TAKEN = "6f1c6f0e-8f0b-4a57-9d0e-0f0a5f3c2b11"
@@ -275,3 +279,54 @@ async def test_a_notification_has_the_bank_asked_at_once() -> None:
             await service.heard(operation)
         assert (await merchant.payment(payment.id)).status is cambist.PaymentStatus.PAID
         assert (await merchant.balance()).pending_rub == payment.amount_rub
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty storage."""
+    if request.param == "postgres":
+        with database(*map(request.getfixturevalue, ("server", "postgres_template"))) as url:
+            yield url
+    else:
+        yield "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'shop.db'}"
+
+
+async def test_account_that_many_create_at_once_is_one(address: str) -> None:
+    """Two services stand for two processes; each is called many times at once. Memory has one process."""
+    in_memory = address == "memory://"
+    keys: dict[str, Any] = {} if in_memory else {"vault_key": f"1:{'ab' * 32}", "vault_pepper": "cd" * 32}
+    async with AsyncExitStack() as closing:
+        services = [
+            await closing.enter_async_context(cambist.open(address, on_event=lambda _: None, **keys))
+            for _ in range(1 if in_memory else 2)
+        ]
+        asked = [service.account(" Tea shop ", create=True, refunds=True) for service in services for _ in range(8)]
+        [account_id] = set(await asyncio.gather(*asked))
+        assert [each.account_id for each in await services[0].accounts()] == [account_id]
+        payment = await paid(await services[-1].merchant(account_id))
+        assert (await (await services[0].merchant(account_id)).refund(payment.id)).amount_rub == 490
+
+
+async def test_account_whose_creation_was_interrupted_gets_its_events_and_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with cambist.open(on_event=lambda _: None) as service:
+        monkeypatch.setattr(service_module, "set_settings", _dies)
+        with pytest.raises(asyncio.CancelledError):
+            await service.account("Tea shop", create=True, refunds=True)
+        monkeypatch.undo()
+        merchant = await service.merchant(await service.account("Tea shop", create=True, refunds=True))
+        payment = await paid(merchant)
+        assert (await merchant.refund(payment.id)).amount_rub == 490
+        assert len(await service.accounts()) == 1
+
+
+async def _dies(*_: object) -> None:
+    raise asyncio.CancelledError
+
+
+async def test_older_account_of_the_name_is_used_and_keeps_its_address() -> None:
+    async with cambist.open(on_event=lambda _: None) as service:
+        older = await service.create_account("Tea shop", webhook_url="https://a.example/", webhook_secret="x" * 16)
+        assert await service.account("Tea shop", create=True) == older.account_id
+        assert len(await service.accounts()) == 1

@@ -110,14 +110,14 @@ def new_key(ports: Ports, account_id: str, mode: Mode) -> tuple[KeyPair, ApiKey]
     return pair, record
 
 
-async def create_account(ports: Ports, name: str) -> NewAccount:
+async def create_account(ports: Ports, name: str, *, account_id: str | None = None) -> NewAccount:
     """Open an account that can take payments at once, with a key pair per mode and a default shop with a markup.
 
-    Raises: Refusal VALIDATION_ERROR.
+    Raises: Refusal VALIDATION_ERROR; Conflict if another account has the given id.
     """
     kept_name = account_name(name)
     now = ports.clock.now()
-    account_id = ids.prefixed(ids.ACCOUNT, ports.ids.uuid())
+    account_id = account_id or ids.prefixed(ids.ACCOUNT, ports.ids.uuid())
     shop_id = ports.ids.uuid()
     live, live_record = new_key(ports, account_id, Mode.LIVE)
     test, test_record = new_key(ports, account_id, Mode.TEST)
@@ -144,7 +144,8 @@ async def create_account(ports: Ports, name: str) -> NewAccount:
 
 async def list_accounts(ports: Ports) -> list[Account]:
     """Return all accounts, oldest first."""
-    return [account async for batch in ports.storage.scan(Account, readable=True) for account in batch]
+    found = [account async for batch in ports.storage.scan(Account, readable=True) for account in batch]
+    return sorted(found, key=lambda account: (account.created_at, account.id))
 
 
 async def get_account(ports: Ports, account_id: str) -> AccountView:
