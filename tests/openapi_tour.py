@@ -247,6 +247,9 @@ async def _money(tour: Tour) -> None:
     await tour.app.work(120)
     await tour.ask("GET", "/balance")
     await tour.ask("GET", "/balance/movements?kind=settlement&per_page=1")
+    order = {"kind": "payments", "format": "xlsx", "filter": {"status": "settled"}}
+    export = await tour.ask("POST", "/exports", order, new=True)
+    await tour.ask("GET", f"/exports/{export['id']}")
 
 
 async def _requests(tour: Tour) -> None:

@@ -12,6 +12,7 @@ from .account import Account
 from .errors import NO_ANSWER, UNEXPECTED_ANSWER, Advice, CambistError, NoAnswer, RateLimit
 from .events import DeliveryStatus, EventRecord, EventType, WebhookEndpoint, WholeEvent
 from .exchanges import ClientStatus, Direction, Exchange, ExchangeClient, ExchangeStatus, NewExchange
+from .exports import Export, ExportFailure, ExportFormat, ExportKind, ExportStatus
 from .kyc import KycCheck, KycStatus, Registration, UploadGrant, UserType
 from .model import Page, Pagination
 from .money import Balance, Gateway, GatewayStatus, Rate, Turnover
@@ -85,6 +86,11 @@ __all__ = [
     "ExchangeClient",
     "ExchangeStatus",
     "ExchangeStatusChanged",
+    "Export",
+    "ExportFailure",
+    "ExportFormat",
+    "ExportKind",
+    "ExportStatus",
     "FailureReason",
     "FurtherEndpoint",
     "Gateway",

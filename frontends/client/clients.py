@@ -14,6 +14,7 @@ from .account import OwnAccount
 from .errors import FRAMES_HIDDEN, Answer, NoAnswer, RateLimit
 from .events import Events
 from .exchanges import Exchanges
+from .exports import Exports
 from .kyc import Kyc
 from .model import Page, Record
 from .money import Money
@@ -107,6 +108,7 @@ class Merchant(Group[Face], Generic[Face]):
         self.money = Money(face)
         self.settlements = Settlements(face)
         self.withdrawals = Withdrawals(face)
+        self.exports = Exports(face)
         self.events = Events(face)
         self.webhook_endpoints = WebhookEndpoints(face)
         self.request_log = RequestLog(face)

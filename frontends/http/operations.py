@@ -11,6 +11,7 @@ from .edge.operation import Operation
 from .endpoint import ENDPOINT
 from .events import EVENTS
 from .exchanges import EXCHANGES
+from .exports import EXPORTS
 from .feed import LETTERS
 from .gateways import GATEWAYS
 from .health import HEALTH
@@ -50,6 +51,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *EVENTS,
     *ENDPOINT,
     *WEBHOOK_ENDPOINTS,
+    *EXPORTS,
     *REQUESTS,
     *ACCOUNT,
     *SANDBOX,

@@ -13,7 +13,7 @@ from ...core.domain.errors import shape_error
 from ...core.domain.payments.payments import Payment
 from ...core.usecases.common.paging import Page, Position
 from ...core.usecases.exports.files import csv_text
-from ...core.usecases.exports.rows import PaymentRow, RefundRow, Rows, guarded_rows
+from ...core.usecases.exports.rows import FileRow, Rows, guarded_rows
 from ...ports.bundle import Ports
 from .edge.operation import FORMATS
 from .records import PaymentView, payment_view
@@ -56,7 +56,7 @@ async def _csv(kind: type[Any], batches: AsyncIterator[Iterable[Any]]) -> AsyncI
 
 async def file_rows(
     batches: AsyncIterator[tuple[Rows, Position]],
-) -> AsyncIterator[Iterable[PaymentRow | RefundRow]]:
+) -> AsyncIterator[Iterable[FileRow]]:
     """Yield the rows of a file in batches, with guarded texts."""
     async for rows, _ in batches:
         yield guarded_rows(rows)

@@ -86,7 +86,14 @@ def _all(document: Json) -> Iterator[ApiTool]:
     components = document["components"]["schemas"]
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            yield _tool(path, method, operation, components)
+            if not _is_file(operation):
+                yield _tool(path, method, operation, components)
+
+
+def _is_file(operation: Json) -> bool:
+    """Return whether the answer is a file, which is nothing for a model to read."""
+    content = operation["responses"].get("200", {}).get("content", {})
+    return bool(content) and JSON not in content
 
 
 def _tool(path: str, method: str, operation: Json, components: Json) -> ApiTool:

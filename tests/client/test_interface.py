@@ -41,6 +41,7 @@ from cambist.frontends.client import (
 )
 from cambist.frontends.client import events as client_events
 from cambist.frontends.client import exchanges as client_exchanges
+from cambist.frontends.client import exports as client_exports
 from cambist.frontends.client import kyc as client_kyc
 from cambist.frontends.client import payments as client_payments
 from cambist.frontends.client import refunds as client_refunds
@@ -59,6 +60,7 @@ GROUPS = (
     client_exchanges.Exchanges,
     client_kyc.Kyc,
     money.Money,
+    client_exports.Exports,
     settlements.Settlements,
     client_withdrawals.Withdrawals,
     client_events.Events,
@@ -70,6 +72,7 @@ GROUPS = (
 NOT_CALLED = {
     ("post", "/api/v1/withdrawals"): "410 for everybody: payouts are automatic",
     ("get", "/api/v1/payment-methods/{method_id}/exchange-rate"): "404 for every method",
+    ("get", "/api/v1/export-files/{link_id}"): "the address of a browser, without a key",
     ("get", "/health"): "the client asks under /api/v1",
 }
 LEFT_OUT = {"idempotency_key": "legacy: the header wins"}
@@ -93,6 +96,8 @@ SPECIMENS: dict[str, Any] = {
     "seconds": 1,
     "grant": client.UploadGrant(upload_url="https://cambist.test/uploads/k?s=1", file_key="k"),
     "document": b"x",
+    "filter": {"status": "paid"},
+    "format": "csv",
     "since": datetime(2026, 1, 1, tzinfo=UTC),
     "until": datetime(2026, 1, 2, tzinfo=UTC),
     "created_from": datetime(2026, 1, 1, tzinfo=UTC),

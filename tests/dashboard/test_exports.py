@@ -177,7 +177,7 @@ async def test_double_click_orders_one_export(app: TestApp) -> None:
     for _ in range(2):
         await owner.post("/exports", {**form.values, "format": "csv"})
     assert owner.text.count("Payments, CSV") == 2, "one row, and its choice in the form below"
-    await owner.post("/exports", {**form.values, "key": str(UUID(int=1)), "kind": "secrets"})
+    await owner.post("/exports", {**form.values, "key": str(UUID(int=1)), "list": "secrets"})
     assert owner.answer.status_code == 400
 
 

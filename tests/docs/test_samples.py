@@ -24,7 +24,13 @@ from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.frontends.http.openapi.samples import NEW_KEY
 
 KEYS = {"CAMBIST_API_KEY": "svc_test_k", "CAMBIST_API_SECRET": "s"}
-NOT_IN_THE_CLIENT = {"get_api_health", "get_health", "create_withdrawal", "get_payment_method_rate"}
+NOT_IN_THE_CLIENT = {
+    "get_api_health",
+    "get_health",
+    "create_withdrawal",
+    "get_payment_method_rate",
+    "download_export_by_link",
+}
 
 
 class Sent(msgspec.Struct, frozen=True):

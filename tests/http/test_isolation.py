@@ -37,6 +37,7 @@ NOT_FOUND: Mapping[str, str] = {
     "subscription_id": "SUBSCRIPTION_NOT_FOUND",
     "exchange_id": "EXCHANGE_NOT_FOUND",
     "endpoint_id": "WEBHOOK_ENDPOINT_NOT_FOUND",
+    "export_id": "EXPORT_NOT_FOUND",
 }
 """The answer of a path with such an id to any other party."""
 
@@ -80,6 +81,7 @@ CREATING: Mapping[Named, str] = {
     ("post", "/subscriptions/{subscription_id}/rebind"): "rebind",
     ("post", "/exchanges"): "exchange",
     ("post", "/webhook-endpoints"): "webhook-endpoint",
+    ("post", "/exports"): "export",
 }
 """Operations with an Idempotency-Key, and the arguments with which `Party.create` calls them."""
 
@@ -168,6 +170,7 @@ class Party:
             "refund": {"payment_id": self.ids["payment_id"], "amount_rub": "3.00"},
             "subscription": SUBSCRIPTION,
             "charge": {"amount_rub": "500.00"},
+            "export": {"kind": "payments", "format": "csv"},
             "webhook-endpoint": {"url": "https://books.example/hooks"},
             "exchange": {"amount_usdt": "50", "client_phone": "+70000000005", "client_bank_id": "bank100000000004"},
         }
@@ -191,6 +194,7 @@ async def furnish(party: Party) -> None:
     party.ids |= {"payment_id": payment, "refund_id": refund, "subscription_id": subscription}
     further = await party.create("webhook-endpoint", str(uuid4()))
     party.ids["endpoint_id"] = further.json()["id"]
+    party.ids["export_id"] = (await party.create("export", str(uuid4()))).json()["id"]
     if party.mode == "test":
         assert (await play(party.app, subscription, "confirm")).status_code == 200
         made = await party.create("exchange", str(uuid4()))

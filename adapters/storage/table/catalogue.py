@@ -368,7 +368,7 @@ CATALOGUE: tuple[Table, ...] = (
         Export,
         "exports",
         uniques=(Unique("exports_slot", ("slot",)),),
-        indexes=(("user_id", "account_id", "mode", "created_at", "id"), ("expires_at", "id")),
+        indexes=(("owner_id", "account_id", "mode", "created_at", "id"), ("expires_at", "id")),
     ),
     # Found by their ids, and by ranges of ids in the primary key.
     Table(ExportChunk, "export_chunks"),

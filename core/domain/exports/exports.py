@@ -1,4 +1,5 @@
-"""Exports: files of a list that a background job writes for one person (docs/dashboard.md "Exports").
+"""Exports: files of a list that a background job writes for one person (docs/dashboard.md "Exports",
+docs/concepts.md "Exports").
 
 The content is in the storage, as chunks that the vault encrypts. The port of files does not fit: it takes uploads from
 browsers and has no operation to write, and its S3 adapter leaves encryption to the bucket. A chunk is written in the
@@ -16,6 +17,7 @@ from ..accounts.accounts import Mode
 from ..machine import Move, Moves
 
 EXPORT: Final = "exp_"
+BY_API: Final = "api"
 
 KEPT = timedelta(hours=24)
 """How long a file can be downloaded, from its completion. A failed export is listed as long."""
@@ -24,7 +26,9 @@ UNFINISHED_KEPT = timedelta(days=2)
 OPEN_MOST = 3
 """Exports of one account that are written at the same time."""
 KEPT_MOST = 50
-"""Exports of one person in an account and mode that are listed at the same time."""
+"""Exports of one person, or of all programs, in an account and mode that are kept at the same time."""
+LINK_LIVES = timedelta(minutes=15)
+"""Lifetime of a download link for programs."""
 
 
 class ExportKind(StrEnum):
@@ -32,6 +36,8 @@ class ExportKind(StrEnum):
 
     PAYMENTS = "payments"
     REFUNDS = "refunds"
+    STATEMENT = "statement"
+    """Every movement of the balance."""
 
 
 class ExportFormat(StrEnum):
@@ -89,13 +95,14 @@ EXPORT_MOVES: Moves[ExportStatus, ExportTrigger] = Moves(
 
 
 class Export(msgspec.Struct, frozen=True, kw_only=True):
-    """One export of one person, in an account and mode. Moments are those of the machine, also in test mode: a file
-    lives as long as its person waits."""
+    """One export of one person or program, in an account and mode. Moments are those of the machine, also in test mode:
+    a file lives as long as its person waits."""
 
     id: str
     account_id: str
     mode: Mode
-    user_id: str
+    owner_id: str
+    """The person; BY_API for exports that programs ordered, which all keys of the account and mode share."""
     kind: ExportKind
     format: ExportFormat
     status: ExportStatus
@@ -121,6 +128,10 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
     slot: str | None = None
     """Which of the account's OPEN_MOST places it takes; None once it has ended."""
     version: int = 0
+
+    @property
+    def is_by_api(self) -> bool:
+        return self.owner_id == BY_API
 
     @property
     def is_open(self) -> bool:

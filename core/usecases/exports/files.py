@@ -11,19 +11,20 @@ import msgspec
 
 from ....ports.spreadsheets import Cell, CellKind, SheetColumn
 from ...domain.days import MOSCOW
-from ...domain.exports.exports import ExportKind
-from .rows import PersonPaymentRow, RefundRow
+from ...domain.exports.exports import Export, ExportKind
+from .rows import MovementRow, PaymentRow, PersonPaymentRow, RefundRow
 
-ROW_KINDS: Mapping[ExportKind, type[PersonPaymentRow] | type[RefundRow]] = {
-    ExportKind.PAYMENTS: PersonPaymentRow,
+_ROW_KINDS: Mapping[ExportKind, type[PaymentRow] | type[RefundRow] | type[MovementRow]] = {
+    ExportKind.PAYMENTS: PaymentRow,
     ExportKind.REFUNDS: RefundRow,
+    ExportKind.STATEMENT: MovementRow,
 }
 
 BYTE_ORDER_MARK = "\ufeff"
 """Begins a CSV file for people, because without it Excel misreads Russian letters."""
 
 _DECIMALS = {"_rub": 2, "_usdt": 8}
-_RATES = "rate_"
+_RATE = "rate"
 
 
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:
@@ -33,15 +34,21 @@ def csv_text(rows: Iterable[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
-def columns_of(kind: ExportKind) -> list[SheetColumn]:
+def fields_of(export: Export) -> tuple[str, ...]:
+    """Return the names of the columns. Only people get the payers' masked phones."""
+    is_for_person = export.kind is ExportKind.PAYMENTS and not export.is_by_api
+    return (PersonPaymentRow if is_for_person else _ROW_KINDS[export.kind]).__struct_fields__
+
+
+def columns_of(export: Export) -> list[SheetColumn]:
     """Return the columns of a sheet: amounts and rates are numbers, moments are dates, all others texts."""
-    return [_column(name) for name in ROW_KINDS[kind].__struct_fields__]
+    return [_column(name) for name in fields_of(export)]
 
 
 def _column(name: str) -> SheetColumn:
     if name.endswith("_at"):
         return SheetColumn(f"{name} (UTC+3)", CellKind.MOMENT)
-    if name.startswith(_RATES):
+    if name.startswith(_RATE):
         return SheetColumn(name, CellKind.NUMBER)
     decimals = next((number for ending, number in _DECIMALS.items() if name.endswith(ending)), None)
     return SheetColumn(name, CellKind.TEXT) if decimals is None else SheetColumn(name, CellKind.NUMBER, decimals)

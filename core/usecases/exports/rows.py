@@ -12,11 +12,14 @@ from ....ports.storage import OneOf
 from ...domain.accounts.accounts import Caller
 from ...domain.accounts.shops import Shop
 from ...domain.days import iso, iso_or_none
+from ...domain.movements import Movement
 from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.rates import merchant_rate
 from ...domain.settlement.settlement import Settlement, SettlementItem, line_id
 from ..common.paging import Position
+from ..ledger.conversions import Conversion, conversions_of
+from ..ledger.movements import MovementFilter, walk_movements
 from ..payments.list import PaymentFilter, walk_payments
 from ..refunds.list import RefundFilter, walk_refunds
 
@@ -79,7 +82,28 @@ class RefundRow(msgspec.Struct, frozen=True, kw_only=True):
     completed_at: str | None
 
 
-Rows = Sequence[PaymentRow] | Sequence[RefundRow]
+class MovementRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One movement of the balance."""
+
+    id: str
+    number: str
+    kind: str
+    object_type: str
+    object_id: str
+    available_usdt: str
+    reserved_usdt: str
+    pending_rub: str
+    converted_rub: str | None
+    rate: str | None
+    settlement_id: str | None
+    balance_available_usdt: str
+    balance_reserved_usdt: str
+    balance_pending_rub: str
+    created_at: str
+
+
+FileRow = PaymentRow | RefundRow | MovementRow
+Rows = Sequence[PaymentRow] | Sequence[RefundRow] | Sequence[MovementRow]
 
 TEXTS = ("external_id", "payment_external_id", "shop_name", "reason")
 """Columns whose values people wrote. A spreadsheet might take them for formulas."""
@@ -90,7 +114,7 @@ def guarded(text: str | None) -> str | None:
     return None if text is None else _FORMULA.sub("'", text)
 
 
-def guarded_rows(rows: Rows) -> list[PaymentRow | RefundRow]:
+def guarded_rows(rows: Rows) -> list[FileRow]:
     """Return the rows with guarded texts, for CSV."""
     texts = [name for name in TEXTS if rows and name in rows[0].__struct_fields__]
     return [msgspec.structs.replace(row, **{name: guarded(getattr(row, name)) for name in texts}) for row in rows]
@@ -213,6 +237,45 @@ def _refund_row(refund: Refund, shop_name: str | None, order: str | None) -> Ref
         shop_name=shop_name,
         created_at=iso(refund.created_at),
         completed_at=iso_or_none(refund.completed_at),
+    )
+
+
+async def movement_rows(
+    ports: Ports, caller: Caller, asked: MovementFilter, after: Position | None = None
+) -> AsyncIterator[tuple[Sequence[MovementRow], Position]]:
+    """Return the rows of all movements of the filter, newest first, in batches with the position behind each.
+
+    The filter is checked before the first batch. Raises: Refusal VALIDATION_ERROR; PROVIDER_UNAVAILABLE while movements
+    are being listed.
+    """
+    return _movement_batches(ports, await walk_movements(ports, caller, asked, after))
+
+
+async def _movement_batches(
+    ports: Ports, batches: AsyncIterator[tuple[list[Movement], Position]]
+) -> AsyncIterator[tuple[Sequence[MovementRow], Position]]:
+    async for movements, position in batches:
+        known = await conversions_of(ports, movements)
+        yield [_movement_row(each, known.get(each.number)) for each in movements], position
+
+
+def _movement_row(movement: Movement, conversion: Conversion | None) -> MovementRow:
+    return MovementRow(
+        id=movement.entry_id,
+        number=str(movement.number),
+        kind=movement.kind.value,
+        object_type=movement.object_type.value,
+        object_id=movement.object_id,
+        available_usdt=str(movement.available),
+        reserved_usdt=str(movement.reserved),
+        pending_rub=str(movement.pending),
+        converted_rub=None if conversion is None else str(conversion.amount),
+        rate=None if conversion is None else conversion.rate,
+        settlement_id=None if conversion is None else conversion.settlement_id,
+        balance_available_usdt=str(movement.available_after),
+        balance_reserved_usdt=str(movement.reserved_after),
+        balance_pending_rub=str(movement.pending_after),
+        created_at=iso(movement.at),
     )
 
 

@@ -12,11 +12,12 @@ from typing import Any, cast
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import Stale
+from ....ports.faults import Stale, Unavailable
 from ....ports.jobs import Job
 from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.errors import Refusal
 from ...domain.exports.exports import (
+    BY_API,
     ROWS_MOST,
     Export,
     ExportChunk,
@@ -30,15 +31,16 @@ from ...domain.exports.exports import (
     row_chunk_id,
 )
 from ...domain.people.people import Membership, User, membership_id
-from ...domain.people.roles import PersonRight, grant
+from ...domain.people.roles import grant
 from ..common.paging import Position
 from ..common.schedule import is_ours, reschedule_at, set_due
 from ..payments.list import PaymentFilter
 from ..people.sessions import caller_of
+from ..refunds.list import RefundFilter
 from ..retention import delete_chunks, delete_expired
-from .exports import covers, decrypt_chunk, encrypt_chunk, filter_of
-from .files import BYTE_ORDER_MARK, ROW_KINDS, cells_of, columns_of, csv_text, encode_rows
-from .rows import Rows, guarded_rows, payment_rows, refund_rows
+from .exports import covers, decrypt_chunk, encrypt_chunk, filter_of, rights_of
+from .files import BYTE_ORDER_MARK, cells_of, columns_of, csv_text, encode_rows, fields_of
+from .rows import Rows, guarded_rows, movement_rows, payment_rows, refund_rows
 
 _BATCHES = 20
 """Batches of rows that one run stores before other jobs get their turn."""
@@ -70,15 +72,18 @@ async def write_export(ports: Ports, job: Job) -> None:
 
 
 async def _caller(ports: Ports, export: Export) -> Caller | None:
-    """Return the person as a caller. None: the person may not have this file any more."""
+    """Return the owner as a caller. None: the person may not have this file any more."""
+    if export.is_by_api:
+        account = await ports.storage.get(Account, export.account_id)
+        return None if account is None else Caller(account=account, mode=export.mode, key_id=BY_API)
     async with ports.storage.unit() as unit:
-        user = await unit[User].get(export.user_id)
-        membership = await unit[Membership].get(membership_id(export.account_id, export.user_id))
+        user = await unit[User].get(export.owner_id)
+        membership = await unit[Membership].get(membership_id(export.account_id, export.owner_id))
         account = await unit[Account].get(export.account_id)
     if user is None or membership is None or account is None or user.disabled_at is not None:
         return None
     is_let_in = membership.live or export.mode is Mode.TEST
-    has_right = grant(membership.role, PersonRight.EXPORT, export.mode) is not None
+    has_right = all(grant(membership.role, each, export.mode) is not None for each in rights_of(export.kind))
     if not is_let_in or not has_right or not covers(membership.shops, export.shops):
         return None
     return caller_of(account, membership, export.mode)
@@ -87,7 +92,9 @@ async def _caller(ports: Ports, export: Export) -> Caller | None:
 async def _collect(ports: Ports, job: Job, export: Export, caller: Caller) -> None:
     try:
         batches = await _batches(ports, caller, export)
-    except Refusal:
+    except Refusal as refusal:
+        if refusal.retry_after is not None:
+            raise Unavailable(refusal.message) from None
         await _fail(ports, job, export, ExportFailure.FILTER)
         return
     stored = 0
@@ -111,7 +118,9 @@ async def _batches(ports: Ports, caller: Caller, export: Export) -> AsyncIterato
     asked = filter_of(export)
     if isinstance(asked, PaymentFilter):
         return await payment_rows(ports, caller, asked, after)
-    return await refund_rows(ports, caller, asked, after)
+    if isinstance(asked, RefundFilter):
+        return await refund_rows(ports, caller, asked, after)
+    return await movement_rows(ports, caller, asked, after)
 
 
 async def _store(ports: Ports, export: Export, rows: Rows, position: Position) -> Export:
@@ -135,7 +144,8 @@ def _text_chunk(ports: Ports, export: Export, rows: Rows) -> tuple[ExportChunk, 
     """Return the next chunk of a CSV file, and the counts with it. The first chunk begins with the heading."""
     text = csv_text(msgspec.structs.astuple(row) for row in guarded_rows(rows))
     if not export.file_chunks:
-        text = BYTE_ORDER_MARK + csv_text([ROW_KINDS[export.kind].__struct_fields__]) + text
+        text = csv_text([fields_of(export)]) + text
+        text = text if export.is_by_api else BYTE_ORDER_MARK + text
     plain = text.encode()
     chunk = encrypt_chunk(ports.vault, file_chunk_id(export.id, export.file_chunks), plain)
     return chunk, {"file_chunks": export.file_chunks + 1, "size": export.size + len(plain)}
@@ -164,7 +174,7 @@ async def _pack(ports: Ports, job: Job, export: Export) -> None:
     # The new version of the export keeps a worker that lost its lease from adding to this worker's file.
     export = await _saved(ports, export, None, file_chunks=0, size=0)
     await delete_chunks(ports, file_chunk_id(export.id, 0), file_chunk_id(export.id, 999_999))
-    columns = columns_of(export.kind)
+    columns = columns_of(export)
     book = ports.spreadsheets.open(export.kind.value, columns)
     for number in range(export.row_chunks):
         chunk = await ports.storage.get(ExportChunk, row_chunk_id(export.id, number))

@@ -222,6 +222,38 @@ async def browse_movements(
     return Listed(page=page, count=Count(span.high - span.low))
 
 
+async def walk_movements(
+    ports: Ports, caller: Caller, asked: MovementFilter, after: Position | None
+) -> AsyncIterator[tuple[list[Movement], Position]]:
+    """Return all matching movements of the caller up to now, newest first, in batches with the position behind each.
+    The id in a position is the movement's ordinal among those of its sorts. Raises: as `list_movements`, before the
+    first batch."""
+    wanted = _read(asked)
+    await bring_up(ports, caller)
+    return _walked(ports, caller, wanted, None if after is None else int(after.id))
+
+
+async def _walked(
+    ports: Ports, caller: Caller, wanted: _Wanted, end: int | None
+) -> AsyncIterator[tuple[list[Movement], Position]]:
+    if wanted.object_id is not None:
+        async with ports.storage.unit() as unit:
+            found = [each for each in await _of_object(unit, caller, wanted.object_id) if wanted.takes(each)]
+        if found and end is None:  # an object has a few
+            yield found[::-1], Position(found[0].at, "0")
+        return
+    while end is None or end > 1:
+        async with ports.storage.unit() as unit:
+            span = await _span(unit, caller, wanted)
+            before, until = await span.counted()
+            last = until if end is None else end - 1
+            end = max(last - AT_ONCE, before) + 1
+            records = await span.of(end, last)
+        if not records:
+            return
+        yield records[::-1], Position(records[0].at, str(end))
+
+
 def _position(movement: Movement | None) -> Position | None:
     return None if movement is None else Position(movement.at, str(movement.number))
 

@@ -16,12 +16,14 @@ from ....core.usecases.exports.exports import (
     create_export,
     delete_export,
     filter_names,
+    kind_of,
     list_exports,
     open_file,
     read_filter,
+    rights_of,
 )
-from ....core.usecases.payments.list import PaymentFilter
 from ....core.usecases.people.sessions import may, require
+from ...http.exports import MEDIA_TYPES
 from ..blocks import Actions, Badge, Block, Column, Field, Form, Link, Table, Value
 from ..lists import shop_names
 from ..rows import Page, Redirect, get, post
@@ -30,6 +32,7 @@ from ..web import HEADERS, Ask, audited
 
 add(
     {
+        "statement": ("Movements of the balance", "Движения баланса"),
         "export": ("Export", "Выгрузка"),
         "export.format": ("Format", "Формат"),
         "export.format.xlsx": ("XLSX, for Excel", "XLSX, для Excel"),
@@ -42,8 +45,8 @@ add(
         "export.confirm": ("Confirm that it is you, to export", "Подтвердите, что это вы, чтобы выгрузить"),
         "export.confirm_download": ("Confirm that it is you, to download", "Подтвердите, что это вы, чтобы скачать"),
         "export.empty": (
-            "No exports. Order one on the page of payments or refunds.",
-            "Выгрузок нет. Закажите её на странице платежей или возвратов.",
+            "No exports. Order one on the page of payments, refunds or the balance.",
+            "Выгрузок нет. Закажите её на странице платежей, возвратов или баланса.",
         ),
         "export.kind": ("List", "Список"),
         "export.until": ("until {when}", "по {when}"),
@@ -99,10 +102,6 @@ add(
 )  # fmt: skip
 
 _TONES = {ExportStatus.READY: "good", ExportStatus.FAILED: "bad"}
-_TYPES = {
-    ExportFormat.CSV: "text/csv; charset=utf-8",
-    ExportFormat.XLSX: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}
 
 
 def export_form(ask: Ask, wanted: Filter, total: int | None) -> list[Block]:
@@ -111,12 +110,12 @@ def export_form(ask: Ask, wanted: Filter, total: int | None) -> list[Block]:
 
     A person who has not confirmed recently is led to the confirmation and back to this list.
     """
-    if not ask.has(PersonRight.EXPORT) or total == 0:
+    kind = kind_of(wanted)
+    if total == 0 or not all(ask.has(each) for each in rights_of(kind)):
         return []
-    if not may(ask.actor, PersonRight.EXPORT):
+    if not all(may(ask.actor, each) for each in rights_of(kind)):
         here = ask.here(page=None, cursor=None, lang=None, done=None).removeprefix(ask.site.root)
         return [Actions([Link(ask.t("export.confirm"), ask.to("/confirm", next=here))])]
-    kind = ExportKind.PAYMENTS if isinstance(wanted, PaymentFilter) else ExportKind.REFUNDS
     given = msgspec.structs.asdict(wanted)
     formats = [
         (each.value, ask.t.of("export.format", each))
@@ -124,7 +123,7 @@ def export_form(ask: Ask, wanted: Filter, total: int | None) -> list[Block]:
         if total is None or total <= ROWS_MOST[each]
     ]
     fields = [
-        Field(name="kind", type="hidden", value=kind.value),
+        Field(name="list", type="hidden", value=kind.value),
         Field(name="key", type="hidden", value=ask.ports.ids.uuid()),
         *(Field(name=name, type="hidden", value=value) for name, value in given.items() if value is not None),
         Field(name="format", label=ask.t("export.format"), type="select", options=formats or [("csv", "CSV")]),
@@ -142,7 +141,7 @@ def export_form(ask: Ask, wanted: Filter, total: int | None) -> list[Block]:
 
 
 async def ordered(ask: Ask) -> Redirect:
-    kind, file_format = ask.value("kind"), ask.value("format")
+    kind, file_format = ask.value("list"), ask.value("format")
     if kind not in [*ExportKind] or file_format not in [*ExportFormat]:
         raise Refusal("VALIDATION_ERROR", "Press Export on the page of a list")
     given = {name: ask.value(name) or None for name in filter_names(ExportKind(kind))}
@@ -257,9 +256,9 @@ async def file(ask: Ask) -> Response[bytes] | Stream:
         "Content-Length": str(export.size),
     }
     if ask.request.method == "HEAD":
-        return Response(b"", media_type=_TYPES[export.format], headers=headers)
+        return Response(b"", media_type=MEDIA_TYPES[export.format], headers=headers)
     await audited(ask, "export.download", export.id)
-    return Stream(parts, media_type=_TYPES[export.format], headers=headers)
+    return Stream(parts, media_type=MEDIA_TYPES[export.format], headers=headers)
 
 
 EXPORTS = (

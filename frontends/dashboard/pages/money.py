@@ -35,6 +35,7 @@ from ..lists import SETTLED, SIZE, count_text, cursor_of, cursor_pager, date_fie
 from ..rows import Page, get
 from ..texts import add
 from ..web import Ask
+from .exports import export_form
 from .payments import badge
 
 add(
@@ -152,7 +153,9 @@ async def balance(ask: Ask) -> Page:
     )
     form = Form(action=ask.to("/balance"), method="get", fields=date_fields(ask), submit=ask.t("filter"), is_row=True)
     links = Actions([Link(ask.t("day"), ask.to("/balance/day"))])
-    return Page(ask.t("balance"), [stats, links, form, table])
+    total = 0 if movements.count is None else movements.count.number
+    file = MovementFilter(created_from=first, created_to=last)
+    return Page(ask.t("balance"), [stats, links, form, table, *export_form(ask, file, total)])
 
 
 async def day(ask: Ask) -> Page:

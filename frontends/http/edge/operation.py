@@ -129,7 +129,7 @@ class Operation(msgspec.Struct, Generic[Body], frozen=True):
     keyed: bool = True
     """Whether it requires a key pair and is counted."""
     also_as: str | None = None
-    """A further media type of a successful answer, described only as text."""
+    """A further media type of a successful answer, described only as text; without `answer`, a file of any type."""
     failing: int | None = None
     """A further status that has the same answer."""
 

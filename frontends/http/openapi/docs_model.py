@@ -254,7 +254,8 @@ def _short(summary: str) -> str:
 
 
 def _json(response: Json) -> Json:
-    content: Json = response["content"]["application/json"]
+    # A file has a schema, too, but no example.
+    content: Json = response["content"].get("application/json") or next(iter(response["content"].values()))
     return content
 
 

@@ -20,8 +20,8 @@ from .examples import refusal_examples, with_examples
 from .headers import HELP_HEADER, LETTER_HEADERS, RATE_HEADERS
 
 TAGS = (
-    "Payments", "Refunds", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Events", "Requests", "Account",
-    "Sandbox", "Health",
+    "Payments", "Refunds", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Exports", "Events", "Requests",
+    "Account", "Sandbox", "Health",
 )  # fmt: skip
 """Tags in the order of the document."""
 VERSION = "1"
@@ -185,10 +185,13 @@ def _responses(operation: Operation[Any], schemas: Mapping[Any, Json]) -> Json:
     name, _ = HELP_HEADER
     helping = {"headers": {**counted.get("headers", {}), name: {"$ref": f"#/components/headers/{name}"}}}
     responses: Json = {}
+    content: Json = {}
     if operation.answer is not None:
-        content: Json = {"application/json": {"schema": schemas[operation.answer]}}
-        if operation.also_as is not None:
-            content[operation.also_as] = {"schema": {"type": "string"}}
+        content["application/json"] = {"schema": schemas[operation.answer]}
+    if operation.also_as is not None:
+        kind = {"type": "string"} if content else {"type": "string", "format": "binary"}
+        content[operation.also_as] = {"schema": kind}
+    if content:
         good: Json = {"content": content, **counted}
         if operation.creates:
             responses["201"] = {"description": "Created", **good}
@@ -218,7 +221,7 @@ def _responses(operation: Operation[Any], schemas: Mapping[Any, Json]) -> Json:
 def _refusals(operation: Operation[Any]) -> dict[int, tuple[str, ...]]:
     """Return all refusals of an operation, including those common to every operation."""
     if not operation.keyed:
-        return {429: ("RATE_LIMIT_EXCEEDED",)} if operation.path.startswith(API) else {}
+        return {**operation.refusals, 429: ("RATE_LIMIT_EXCEEDED",)} if operation.path.startswith(API) else {}
     groups = [operation.refusals, _ALWAYS]
     if operation.method == "post":
         groups.append(_OF_POSTS)

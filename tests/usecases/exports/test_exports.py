@@ -269,7 +269,7 @@ async def outcome(app: TestApp, export: Export) -> tuple[ExportStatus, ExportFai
 async def test_roles_with_the_right_export(app: TestApp, role: Role, may: bool) -> None:
     who = await person(app, role, email=f"{role}@export.example")
     if may:
-        assert (await order(app.ports, who)).user_id == who.user.id
+        assert (await order(app.ports, who)).owner_id == who.user.id
         await app.work(1)
     else:
         with pytest.raises(Refusal) as refused:
