@@ -205,6 +205,10 @@ class PayoutsHarness(ProviderHarness):
     """A valid address on the wallet's network."""
     wrong_addresses: tuple[str, ...] = ("", "T" + "0" * 33, "0x" + "a" * 40)
     """Strings that are not addresses of that network."""
+    page = 3
+    """Page size of the provider's lists, for wallets that read them. The suite makes more than two pages."""
+    final_at_once = False
+    """Blocks of the network are final as soon as they exist."""
 
     def restarted(self) -> UsdtSender:
         """Return the wallet as another process would create it."""
@@ -223,6 +227,18 @@ class PayoutsHarness(ProviderHarness):
         """Let time pass until a final block is past `expires_at` of this transfer. If transfers never expire and this
         one is in no block, finalize another transaction of the wallet that replaces it."""
         unplayed("time that passes")
+
+    async def revert(self, signed: SignedTransfer) -> None:
+        """Let the contract refuse this transfer, which was sent: its transaction is final and moved nothing."""
+        unplayed("transfers that the contract refuses")
+
+    async def take_back(self, signed: SignedTransfer) -> None:
+        """Revert the block that contains this transfer. The network forgets the transaction."""
+        unplayed("blocks that are taken back")
+
+    async def paid(self, address: str) -> int:
+        """Return how many units came to this address from the wallet."""
+        unplayed("the balance of an address")
 
     async def moved(self) -> int:
         """Return how many units the network has moved out of the wallet, whether final or not."""

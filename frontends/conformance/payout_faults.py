@@ -5,6 +5,7 @@ import pytest
 
 from ...ports.faults import Fault, Unavailable
 from ...ports.payouts import FindingSender, UsdtSender
+from .expectations import must_raise
 from .harnesses import PayoutsHarness, check_hidden, check_name
 from .payouts import OPERATION, UNITS, signed
 from .problem import Ask, CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
@@ -16,9 +17,9 @@ class TestFailures:
     async def test_a_network_that_is_away_was_certainly_not_sent_to(self, payouts_harness: PayoutsHarness) -> None:
         made = await signed(payouts_harness)
         await payouts_harness.be_away()
-        with pytest.raises(Unavailable):
+        with must_raise("a network that cannot be reached is Unavailable: nothing was sent", Unavailable):
             await payouts_harness.sender.broadcast(made)
-        with pytest.raises(Unavailable):
+        with must_raise("a read that failed is Unavailable, and proves nothing", Unavailable):
             await payouts_harness.sender.state(made)
 
     async def test_its_name_can_be_stored(self, payouts_harness: PayoutsHarness) -> None:
@@ -30,7 +31,7 @@ class TestFailures:
         sender: UsdtSender = payouts_harness.sender
         made = await signed(payouts_harness)
         wrong = msgspec.structs.replace(made, tx_hash="0" * 64)
-        with pytest.raises(Fault) as raised:
+        with must_raise("a transfer that the wallet did not sign must raise a fault", Fault) as raised:
             await sender.broadcast(wrong)
         check_hidden((*payouts_harness.secrets, repr(made.blob)), sender, raised.value, made)
 
@@ -44,7 +45,7 @@ class _OfTransfers:
             return await payouts_harness.moved() == UNITS
 
         async def once() -> None:
-            assert await payouts_harness.moved() == UNITS
+            assert await payouts_harness.moved() == UNITS, "one transfer must move its amount once"
 
         return Work(
             harness=payouts_harness,

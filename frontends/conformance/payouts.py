@@ -10,12 +10,19 @@ import pytest
 
 from ...ports.faults import OutcomeUnknown, Refused, Unavailable
 from ...ports.payouts import FindingSender, ListingSender, SentTransfer, SignedTransfer, TransferState, UsdtSender
+from .expectations import must_answer, must_raise
 from .harnesses import PayoutsHarness
 
 OPERATION = "wd_conformance_1"
 _LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 UNITS = 250 * 10**8
+ODD = 123_456_789 * 100
+"""Units of an amount with all decimals that a network of 6 has."""
 SENT = (TransferState.IN_BLOCK, TransferState.FINAL)
+
+_REPEAT = "a repeat must be the same transfer: it must not move the money again"
+_AMOUNT = "a transfer must move its amount exactly, in units of 0.00000001 USDT"
+_UNKNOWN = "a broadcast whose answer is lost has an unknown outcome: the transfer may have been sent"
 
 
 async def signed(harness: PayoutsHarness, operation: str = OPERATION) -> SignedTransfer:
@@ -27,22 +34,31 @@ class TestSigning:
 
     async def test_a_signed_transfer_says_what_must_be_stored(self, payouts_harness: PayoutsHarness) -> None:
         made = await signed(payouts_harness)
-        assert made.operation == OPERATION
+        assert made.operation == OPERATION, "a signed transfer must name the operation that it is for"
         assert re.fullmatch("[0-9a-f]{64}", made.tx_hash), "64 hex digits in lower case without 0x"
         assert made.blob, "there is nothing to send"
         assert made.expires_at is None or made.expires_at.utcoffset() is not None, "the end has a time zone"
 
     async def test_signing_sends_nothing(self, payouts_harness: PayoutsHarness) -> None:
         made = await signed(payouts_harness)
-        assert await payouts_harness.sender.state(made) is TransferState.UNSEEN
-        assert await payouts_harness.moved() == 0
+        assert await payouts_harness.sender.state(made) is TransferState.UNSEEN, "signing must send nothing"
+        assert await payouts_harness.moved() == 0, "signing must send nothing"
+
+    async def test_the_address_gets_the_amount_to_the_last_digit(self, payouts_harness: PayoutsHarness) -> None:
+        made = await payouts_harness.sender.sign(OPERATION, payouts_harness.address, ODD)
+        await payouts_harness.sender.broadcast(made)
+        await payouts_harness.make_final(made)
+        assert await payouts_harness.moved() == ODD, _AMOUNT
+        assert await payouts_harness.paid(payouts_harness.address) == ODD, (
+            "the address of the request must get the money, and no other"
+        )
 
     async def test_two_operations_are_two_transfers(self, payouts_harness: PayoutsHarness) -> None:
         one, other = await signed(payouts_harness), await signed(payouts_harness, "wd_conformance_2")
-        assert one.tx_hash != other.tx_hash, "of two payouts alike one would not be paid"
+        assert one.tx_hash != other.tx_hash, "two operations must be two transfers: of two alike one would not be paid"
         for each in (one, other):
             await payouts_harness.sender.broadcast(each)
-        assert await payouts_harness.moved() == 2 * UNITS
+        assert await payouts_harness.moved() == 2 * UNITS, "two operations must both be paid"
 
     @pytest.mark.parametrize("units", [0, -1, -(10**8)])
     async def test_nothing_and_less_is_refused(self, payouts_harness: PayoutsHarness, units: int) -> None:
@@ -59,16 +75,15 @@ class TestSigning:
         step = payouts_harness.sender.capabilities.step
         made = await payouts_harness.sender.sign(OPERATION, payouts_harness.address, step)
         await payouts_harness.sender.broadcast(made)
-        assert await payouts_harness.moved() == step
+        assert await payouts_harness.moved() == step, _AMOUNT
 
     async def test_address_of_another_network_is_refused(self, payouts_harness: PayoutsHarness) -> None:
         for address in payouts_harness.wrong_addresses:
             await self._refused(payouts_harness, address, UNITS, "address")
 
     async def _refused(self, harness: PayoutsHarness, address: str, units: int, reason: str) -> None:
-        with pytest.raises(Refused) as refused:
+        with must_raise(f"a transfer with a wrong {reason} must be Refused", Refused, reason=reason):
             await harness.sender.sign(OPERATION, address, units)
-        assert refused.value.reason == reason
 
 
 class TestBroadcast:
@@ -78,34 +93,61 @@ class TestBroadcast:
         made = await signed(payouts_harness)
         await payouts_harness.sender.broadcast(made)
         assert await payouts_harness.sender.state(made) in (TransferState.UNSEEN, *SENT), (
-            "it was sent: nothing is proven"
+            "a transfer that was sent must not be FAILED: nothing is proven"
         )
+        if not payouts_harness.final_at_once:
+            assert await payouts_harness.sender.state(made) is not TransferState.FINAL, (
+                "a transfer must not be FINAL while its block may be reverted: are confirmations counted?"
+            )
         await payouts_harness.make_final(made)
-        assert await payouts_harness.sender.state(made) is TransferState.FINAL
-        assert await payouts_harness.moved() == UNITS
+        assert await payouts_harness.sender.state(made) is TransferState.FINAL, (
+            "a transfer must be FINAL with its block: each read reports the present state"
+        )
+        assert await payouts_harness.moved() == UNITS, _AMOUNT
+
+    async def test_transfer_that_the_contract_refused_is_failed(self, payouts_harness: PayoutsHarness) -> None:
+        made = await signed(payouts_harness)
+        await payouts_harness.sender.broadcast(made)
+        await payouts_harness.revert(made)
+        assert await payouts_harness.sender.state(made) is TransferState.FAILED, (
+            "a final transaction that moved nothing must be FAILED, and not FINAL"
+        )
+
+    async def test_transfer_whose_block_is_taken_back_is_unseen(self, payouts_harness: PayoutsHarness) -> None:
+        """The service broadcasts it again."""
+        made = await signed(payouts_harness)
+        await payouts_harness.sender.broadcast(made)
+        await payouts_harness.take_back(made)
+        assert await payouts_harness.sender.state(made) is TransferState.UNSEEN, (
+            "a transfer whose block was taken back must be UNSEEN: it may still come"
+        )
+        await payouts_harness.sender.broadcast(made)
+        assert await payouts_harness.moved() == UNITS, "a transfer whose block was taken back must be sent again"
 
     async def test_a_repeat_is_the_same_transfer_and_success(self, payouts_harness: PayoutsHarness) -> None:
         made = await signed(payouts_harness)
         for _ in range(3):
             await payouts_harness.sender.broadcast(made)
-        assert await payouts_harness.moved() == UNITS, "a repeat moved the money again"
+        assert await payouts_harness.moved() == UNITS, _REPEAT
         await payouts_harness.make_final(made)
         await payouts_harness.sender.broadcast(made)
-        assert await payouts_harness.moved() == UNITS, "a repeat moved the money again"
+        assert await payouts_harness.moved() == UNITS, _REPEAT
 
     async def test_repeats_at_once_are_one_transfer(self, payouts_harness: PayoutsHarness) -> None:
         made = await signed(payouts_harness)
         await asyncio.gather(*(payouts_harness.sender.broadcast(made) for _ in range(5)))
-        assert await payouts_harness.moved() == UNITS
+        assert await payouts_harness.moved() == UNITS, _REPEAT
 
     async def test_stored_transfer_can_be_sent_after_a_restart(self, payouts_harness: PayoutsHarness) -> None:
         """The stored transfer contains everything needed to send it, so another process can send it from the
         database."""
         stored = msgspec.json.encode(await signed(payouts_harness))
         read = msgspec.json.decode(stored, type=SignedTransfer)
-        await payouts_harness.restarted().broadcast(read)
+        rule = "a stored transfer must be enough to send it and to follow it from another process"
+        with must_answer(rule):
+            await payouts_harness.restarted().broadcast(read)
         await payouts_harness.make_final(read)
-        assert await payouts_harness.restarted().state(read) is TransferState.FINAL
+        assert await payouts_harness.restarted().state(read) is TransferState.FINAL, rule
 
     @pytest.mark.parametrize("done", [True, False])
     async def test_lost_answer_is_an_unknown_outcome_and_a_repeat_pays_once(
@@ -113,20 +155,20 @@ class TestBroadcast:
     ) -> None:
         made = await signed(payouts_harness)
         await payouts_harness.lose_next_answer(done=done)
-        with pytest.raises(OutcomeUnknown):
+        with must_raise(_UNKNOWN, OutcomeUnknown):
             await payouts_harness.sender.broadcast(made)
-        await payouts_harness.sender.broadcast(made)
-        assert await payouts_harness.moved() == UNITS
+        with must_answer("a repeat after a lost answer must succeed, whatever the network knows"):
+            await payouts_harness.sender.broadcast(made)
+        assert await payouts_harness.moved() == UNITS, _REPEAT
 
     @pytest.mark.parametrize("change", [{"tx_hash": "0" * 64}, {"blob": b""}, {"blob": b"{}"}], ids=str)
     async def test_transfer_that_the_wallet_did_not_sign_is_refused(
         self, payouts_harness: PayoutsHarness, change: dict[str, object]
     ) -> None:
         wrong = msgspec.structs.replace(await signed(payouts_harness), **change)
-        with pytest.raises(Refused) as refused:
+        with must_raise("a transfer that the wallet did not sign must be Refused", Refused, reason="invalid"):
             await payouts_harness.sender.broadcast(wrong)
-        assert refused.value.reason == "invalid"
-        assert await payouts_harness.moved() == 0
+        assert await payouts_harness.moved() == 0, "a transfer that was refused must move nothing"
 
 
 class TestEnds:
@@ -135,27 +177,31 @@ class TestEnds:
 
     async def test_unsent_transfer_is_unseen_until_it_expires(self, payouts_harness: PayoutsHarness) -> None:
         made = await signed(payouts_harness)
-        assert await payouts_harness.sender.state(made) is TransferState.UNSEEN, "it may still come: nothing is proven"
+        assert await payouts_harness.sender.state(made) is TransferState.UNSEEN, (
+            "an unsent transfer must be UNSEEN until it is proven absent: it may still come"
+        )
         await payouts_harness.outlive(made)
-        assert await payouts_harness.sender.state(made) is TransferState.FAILED
+        assert await payouts_harness.sender.state(made) is TransferState.FAILED, (
+            "a transfer that can never come must be FAILED, or its money is never returned"
+        )
 
     async def test_transfer_proven_failed_stays_failed(self, payouts_harness: PayoutsHarness) -> None:
         made = await signed(payouts_harness)
         await payouts_harness.outlive(made)
         for wallet in (payouts_harness.sender, payouts_harness.restarted()):
-            with pytest.raises(Refused) as refused:
+            with must_raise("a transfer that expired must be Refused", Refused, reason="expired"):
                 await wallet.broadcast(made)
-            assert refused.value.reason == "expired"
-            assert await wallet.state(made) is TransferState.FAILED
-        assert await payouts_harness.moved() == 0
+            assert await wallet.state(made) is TransferState.FAILED, "a transfer proven failed must stay FAILED"
+        assert await payouts_harness.moved() == 0, "a transfer proven failed must move nothing: its money was returned"
 
     async def test_final_transfer_does_not_expire(self, payouts_harness: PayoutsHarness) -> None:
         made = await signed(payouts_harness)
         await payouts_harness.sender.broadcast(made)
         await payouts_harness.outlive(made)
-        assert await payouts_harness.sender.state(made) is TransferState.FINAL
-        await payouts_harness.sender.broadcast(made)
-        assert await payouts_harness.moved() == UNITS
+        assert await payouts_harness.sender.state(made) is TransferState.FINAL, "a final transfer must never expire"
+        with must_answer("a repeat of a final transfer is success"):
+            await payouts_harness.sender.broadcast(made)
+        assert await payouts_harness.moved() == UNITS, _REPEAT
 
 
 class TestMemory:
@@ -174,7 +220,9 @@ class TestMemory:
         await payouts_harness.make_final(made)
         await payouts_harness.outlive(made)
         found = await self._is_found(payouts_harness, _finding(payouts_harness.restarted()), made)
-        assert await payouts_harness.sender.state(found.signed) is TransferState.FINAL, "what was found can be followed"
+        assert await payouts_harness.sender.state(found.signed) is TransferState.FINAL, (
+            "a transfer that `find` returns must be one whose state can be read"
+        )
 
     async def test_it_is_found_although_we_forgot_all_of_it(self, payouts_harness: PayoutsHarness) -> None:
         made = await signed(payouts_harness)
@@ -189,7 +237,7 @@ class TestMemory:
         wallet = _finding(payouts_harness.sender)
         made = await signed(payouts_harness)
         await payouts_harness.lose_next_answer(done=done)
-        with pytest.raises(OutcomeUnknown):
+        with must_raise(_UNKNOWN, OutcomeUnknown):
             await wallet.broadcast(made)
         if done:
             await self._is_found(payouts_harness, wallet, made)
@@ -198,17 +246,17 @@ class TestMemory:
 
     async def test_unsent_transfer_is_not_found(self, payouts_harness: PayoutsHarness) -> None:
         wallet = _finding(payouts_harness.sender)
-        assert await wallet.find(OPERATION) is None
+        assert await wallet.find(OPERATION) is None, "an operation without a transfer must be found as None"
         made = await signed(payouts_harness)
-        assert await wallet.find(OPERATION) is None, "it was signed and not sent: nothing was paid"
+        assert await wallet.find(OPERATION) is None, "a transfer that was only signed must not be found"
         await wallet.broadcast(made)
         for other in ("wd_conformance_2", OPERATION[:-1], f"{OPERATION}1", f"{OPERATION}/1"):
-            assert await wallet.find(other) is None, "that is another operation"
+            assert await wallet.find(other) is None, "`find` must compare the whole operation id"
 
     async def test_failed_transfer_is_not_found_but_its_successor_is(self, payouts_harness: PayoutsHarness) -> None:
         wallet = _finding(payouts_harness.sender)
         await payouts_harness.outlive(await signed(payouts_harness))
-        assert await wallet.find(OPERATION) is None, "it can come no more: it may be signed again"
+        assert await wallet.find(OPERATION) is None, "a failed transfer must not be found: it is signed again"
         again = await signed(payouts_harness)
         await wallet.broadcast(again)
         await self._is_found(payouts_harness, wallet, again)
@@ -217,30 +265,46 @@ class TestMemory:
         """The list survives the loss of the wallet's notes, and contains no transfer that was only signed."""
         wallet = _listing(payouts_harness.sender)
         made = await signed(payouts_harness)
-        assert list(await wallet.sent_since(_LONG_AGO)) == []
+        assert list(await wallet.sent_since(_LONG_AGO)) == [], "a transfer that was only signed must not be listed"
         await wallet.broadcast(made)
         await payouts_harness.forget()
         for asked in (wallet, _listing(payouts_harness.restarted())):
             listed = await asked.sent_since(_LONG_AGO)
             told = [(each.signed.operation, each.signed.tx_hash, each.units, each.address) for each in listed]
-            assert told == [(made.operation, made.tx_hash, UNITS, payouts_harness.address)]
+            assert told == [(made.operation, made.tx_hash, UNITS, payouts_harness.address)], (
+                "each transfer that was sent must be listed once, with its operation, hash, amount and address"
+            )
         await payouts_harness.be_away()
-        with pytest.raises(Unavailable):
+        with must_raise("a list that failed is Unavailable, and never empty", Unavailable):
             await _listing(payouts_harness.restarted()).sent_since(_LONG_AGO)
+
+    async def test_each_of_many_transfers_is_listed(self, payouts_harness: PayoutsHarness) -> None:
+        wallet, wanted = _listing(payouts_harness.sender), []
+        for number in range(2 * payouts_harness.page + 1):
+            made = await signed(payouts_harness, f"wd_conformance_{number}")
+            await wallet.broadcast(made)
+            await payouts_harness.make_final(made)
+            wanted.append(made.tx_hash)
+        listed = [each.signed.tx_hash for each in await wallet.sent_since(_LONG_AGO)]
+        assert sorted(listed) == sorted(wanted), (
+            "each transfer must be listed once: are the later pages read, and their first and last rows?"
+        )
 
     async def test_a_network_that_is_away_says_nothing(self, payouts_harness: PayoutsHarness) -> None:
         """Returning None would prove that nothing was sent, and the transfer would be paid again."""
         wallet = _finding(payouts_harness.sender)
         await payouts_harness.be_away()
-        with pytest.raises(Unavailable):
+        with must_raise("a read that failed is Unavailable, and never None", Unavailable):
             await wallet.find(OPERATION)
 
     async def _is_found(self, harness: PayoutsHarness, wallet: FindingSender, made: SignedTransfer) -> SentTransfer:
         found = await wallet.find(made.operation)
-        assert found is not None, "what was sent is forgotten: it would be paid twice"
-        assert (found.signed.operation, found.signed.tx_hash) == (made.operation, made.tx_hash)
-        assert found.units == UNITS
-        assert found.address == harness.address
+        assert found is not None, "a transfer that was sent must be found by its operation, or it would be paid twice"
+        assert (found.signed.operation, found.signed.tx_hash) == (made.operation, made.tx_hash), (
+            "an operation must find its own transfer"
+        )
+        assert found.units == UNITS, "a transfer must be found with its amount, in units of 0.00000001 USDT"
+        assert found.address == harness.address, "a transfer must be found with its address"
         return found
 
 

@@ -82,6 +82,7 @@ class EvmHarness(PayoutsHarness):
             *(EVM.write(each) for each in (bytes(20), self.owner, bytes.fromhex(self.chain.usdt[2:]))),
         )
         self.endow()
+        self._before_payouts = self._balance(self.address)
 
     def endow(self, usdt: int = RICH, coins: int = 10 * COIN) -> None:
         """Let the wallet have this."""
@@ -181,6 +182,13 @@ class EvmHarness(PayoutsHarness):
         await self.world.mine()
         left = int(self.node.ask("eth_getStorageAt", self.chain.usdt, self._slot, "latest"), 16)
         return RICH - self.chain.units(left)
+
+    async def paid(self, address: str) -> int:
+        return self._balance(address) - self._before_payouts
+
+    def _balance(self, address: str) -> int:
+        place = f"0x{int.from_bytes(EVM.read(address)):064x}"
+        return self.chain.units(int(self.node.ask("eth_getStorageAt", self.chain.usdt, place, "latest"), 16))
 
     def is_write(self, request: ProviderRequest) -> bool:
         return is_broadcast(request)

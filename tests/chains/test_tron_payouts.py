@@ -97,6 +97,9 @@ class TronHarness(PayoutsHarness):
         await self.network.pass_time(PACE)
         return (RICH - self.network.usdt[self.owner]) * 100
 
+    async def paid(self, address: str) -> int:
+        return self.network.usdt[TRON.read(address)] * 100
+
     async def lose_next_answer(self, *, done: bool) -> None:
         fault = ProviderFault.LOST_AFTER if done else ProviderFault.LOST_BEFORE
         self.network.next(fault, matching=is_broadcast)

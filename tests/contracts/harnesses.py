@@ -391,8 +391,15 @@ class SimulatedDepositsHarness(DepositsHarness):
         self.script.deposits.extend(Twist(ending=Ending.UNAVAILABLE) for _ in range(_TURNS))
 
 
+class TransferBody(msgspec.Struct, frozen=True):
+    """Content of a blob."""
+
+    address: str
+    units: int
+
+
 class SimulatedPayoutsHarness(PayoutsHarness):
-    """The simulated wallet."""
+    """The simulated wallet, or a broken one."""
 
     wrong_addresses = (
         *PayoutsHarness.wrong_addresses,
@@ -402,10 +409,11 @@ class SimulatedPayoutsHarness(PayoutsHarness):
         f"A{PayoutsHarness.address[1:]}",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, sender: type[SimulatedSender] | None = None) -> None:
+        self._kind = sender
         self.world = payouts_kit.World()
-        self.signed: list[tuple[SignedTransfer, int]] = []
-        self.sender = self.restarted()
+        self.signed: list[SignedTransfer] = []
+        self.sender = self.simulated = self.restarted()
 
     async def forget(self) -> None:
         """Do nothing: the chain replaces its notes."""
@@ -416,11 +424,15 @@ class SimulatedPayoutsHarness(PayoutsHarness):
         class Watched(SimulatedSender):
             async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
                 made = await super().sign(operation, address, units)
-                signed.append((made, units))
+                signed.append(made)
                 return made
 
         world = self.world
-        return Watched("sim", world.storage, world.clock, world.ids, script=world.script)
+        kinds = (Watched,) if self._kind is None else (self._kind, Watched)
+        made: SimulatedSender = type("Watched", kinds, {})(
+            "sim", world.storage, world.clock, world.ids, script=world.script
+        )
+        return made
 
     async def make_final(self, signed: SignedTransfer) -> None:
         await self.world.clock.advance(FINALITY.total_seconds())
@@ -428,10 +440,22 @@ class SimulatedPayoutsHarness(PayoutsHarness):
     async def outlive(self, signed: SignedTransfer) -> None:
         await self.world.clock.advance(payouts_kit.END)
 
+    async def revert(self, signed: SignedTransfer) -> None:
+        await self.simulated.simulate(signed.tx_hash, payouts_kit.FAILED)
+
+    async def take_back(self, signed: SignedTransfer) -> None:
+        await self.simulated.simulate(signed.tx_hash, payouts_kit.UNSEEN)
+
     async def moved(self) -> int:
+        return sum([body.units for body in await self._in_blocks()])
+
+    async def paid(self, address: str) -> int:
+        return sum([body.units for body in await self._in_blocks() if body.address == address])
+
+    async def _in_blocks(self) -> list[TransferBody]:
         chain = SimulatedSender("sim", self.world.storage, self.world.clock, self.world.ids)
-        states = [(await chain.state(transfer), units) for transfer, units in self.signed]
-        return sum(units for state, units in states if state in (payouts_kit.IN_BLOCK, payouts_kit.FINAL))
+        sent = [each for each in self.signed if await chain.state(each) in (payouts_kit.IN_BLOCK, payouts_kit.FINAL)]
+        return [msgspec.json.decode(each.blob, type=TransferBody) for each in sent]
 
     async def lose_next_answer(self, *, done: bool) -> None:
         ending = Ending.UNKNOWN_DONE if done else Ending.UNKNOWN_NOT_DONE

@@ -15,7 +15,6 @@ import cambist
 from cambist.frontends.conformance import (
     charges,
     mandates,
-    payouts,
     problem,
     rates,
     remittances,
@@ -28,12 +27,10 @@ from cambist.frontends.conformance.receipts import receipt
 from cambist.ports.bank import BankCapabilities, RefundStatus
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.mandates import BindingRequest, ChargeStatus, MandateStatus
-from cambist.ports.payouts import TransferState
 from cambist.ports.remittances import RemittanceStatus
 from cambist.ports.reporting import ReportedPage
 from tests.contracts.harnesses import (
     SimulatedHarness,
-    SimulatedPayoutsHarness,
 )
 from tests.contracts.planted_bugs import OWN, REVIEWED, Bug
 from tests.contracts.sunrise import Sunrise, SunriseBank, SunriseHarness
@@ -262,46 +259,6 @@ BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...], str], ...] = (
 )
 
 OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] = (
-    (
-        SimulatedPayoutsHarness,
-        "sender",
-        "state",
-        answering(TransferState.FAILED),
-        payouts.TestEnds,
-        "test_unsent_transfer_is_unseen",
-        (),
-    ),
-    (SimulatedPayoutsHarness, "sender", "broadcast", UNSURE, payouts.TestBroadcast, "test_lost_answer", (True,)),
-    (
-        SimulatedPayoutsHarness,
-        "sender",
-        "broadcast",
-        mistaking(Refused, OutcomeUnknown),
-        payouts.TestEnds,
-        "test_transfer_proven_failed",
-        (),
-    ),
-    (SimulatedPayoutsHarness, "sender", "find", answering(None), payouts.TestMemory, "test_sent_transfer_is_found", ()),
-    (
-        SimulatedPayoutsHarness,
-        "sender",
-        "sent_since",
-        answering([]),
-        payouts.TestMemory,
-        "test_transfers_sent_since",
-        (),
-    ),
-    (SimulatedPayoutsHarness, "sender", "find", turned(units=1), payouts.TestMemory, "test_after_a_lost", (True,)),
-    (SimulatedPayoutsHarness, "sender", "find", turned(address="T"), payouts.TestMemory, "test_after_a_lost", (True,)),
-    (
-        SimulatedPayoutsHarness,
-        "sender",
-        "find",
-        mistaking(Unavailable, Refused),
-        payouts.TestMemory,
-        "test_a_network",
-        (),
-    ),
     (SimulatorHarness, "source", "quote", turned(source="x"), rates.TestRates, "test_a_quote_says_rate", ()),
     (SimulatorHarness, "source", "quote", mistaking(Unavailable, Refused), rates.TestRates, "test_silence", ()),
 )
