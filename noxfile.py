@@ -155,7 +155,7 @@ def failover(session: nox.Session) -> None:
 @dev_session
 def ha(session: nox.Session) -> None:
     """Run three machines from the files of deploy/ha, and let each fail under load: some ten minutes, as root, with
-    Debian's patroni, etcd-server, haproxy, redis-sentinel and postgresql (docs/high-availability.md)."""
+    Debian's patroni, etcd-server, haproxy, pgbouncer, redis-sentinel, postgresql (docs/high-availability.md)."""
     arguments = ("-n", "0", "-s", "tests/drills/test_high_availability.py", *session.posargs)
     session.run("pytest", *arguments, env={"CAMBIST_HA_ROUNDS": "5", "CAMBIST_DRILLS": "full"})
 

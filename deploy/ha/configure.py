@@ -35,7 +35,7 @@ PORTS = {
     "redis_port": 6379,
     "sentinel_port": 26379,
 }
-SECRETS = ("superuser_password", "replication_password", "rewind_password", "cambist_password", "redis_password")
+SECRETS = tuple(f"{each}_password" for each in ("superuser", "replication", "rewind", "patroni", "cambist", "redis"))
 KEYS = ("vault_key", "vault_pepper")
 
 
