@@ -1,4 +1,4 @@
-"""What people meet on their first day (docs/dashboard.md "Home", "Settings", "For developers")."""
+"""Findings of people on their first day (docs/dashboard.md "Home", "Settings", "For developers")."""
 
 import ast
 from collections.abc import Iterator

@@ -40,6 +40,12 @@ _EN: Texts = {
     ),
     "role": ("Your role in {account} changed", "Your role in {account} is now {role}.\n\n{link}\n"),
     "removed": ("You left {account}", "You no longer have access to {account}.\n"),
+    "approval": (
+        "{account}: a change waits for your approval",
+        "{person} requested: {what}.\n\n"
+        "Check with {person} by another way before you approve or reject it:\n{link}\n\n"
+        "The request is void after 3 days.\n",
+    ),
     "payment_link": (
         "Payment to {shop}: {amount} RUB",
         "{shop} asks you to pay {amount} RUB.\n\n"
@@ -84,6 +90,12 @@ _RU: Texts = {
     ),
     "role": ("Ваша роль в {account} изменилась", "Ваша роль в {account} теперь: {role}.\n\n{link}\n"),
     "removed": ("Доступ к {account} закрыт", "У вас больше нет доступа к {account}.\n"),
+    "approval": (
+        "{account}: изменение ждёт вашего одобрения",
+        "{person} просит: {what}.\n\n"
+        "Прежде чем одобрить или отклонить, уточните у {person} другим способом:\n{link}\n\n"
+        "Через 3 дня запрос потеряет силу.\n",
+    ),
     "payment_link": (
         "Оплата: {shop}, {amount} ₽",
         "{shop} просит оплатить {amount} ₽.\n\n"
@@ -117,3 +129,25 @@ CHANGES: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Sentences of the letter `security`."""
+
+REQUESTS: Mapping[str, Mapping[str, str]] = {
+    "en": {
+        "key.create": "a new API key",
+        "key.rotate": "a new secret of an API key",
+        "account.set": "a change of the account's settings",
+        "webhook.secret": "a new webhook secret",
+        "endpoint.secret": "a new webhook secret",
+        "person.role": "a change of a person's role",
+        "person.invite": "an invitation",
+    },
+    "ru": {
+        "key.create": "новый ключ API",
+        "key.rotate": "замену ключа API",
+        "account.set": "изменение настроек аккаунта",
+        "webhook.secret": "новый секрет вебхуков",
+        "endpoint.secret": "новый секрет вебхуков",
+        "person.role": "изменение роли человека",
+        "person.invite": "приглашение",
+    },
+}
+"""Changes in the letter `approval`."""

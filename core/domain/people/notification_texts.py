@@ -80,6 +80,7 @@ _FRAME: Mapping[str, Mapping[str, str]] = {
         "test": "[test] ",
         "summary": "{account}: {count} notifications",
         "more": "and {count} more",
+        "shops": "By shop (payments in brackets):",
         "settings": "Choose what you get: {link}",
         "stop": "No more such messages about {account}: {link}",
     },
@@ -87,6 +88,7 @@ _FRAME: Mapping[str, Mapping[str, str]] = {
         "test": "[тест] ",
         "summary": "{account}: уведомлений {count}",
         "more": "и ещё {count}",
+        "shops": "По магазинам (в скобках платежи):",
         "settings": "Выбрать уведомления: {link}",
         "stop": "Больше не присылать уведомления об аккаунте «{account}»: {link}",
     },
@@ -122,4 +124,5 @@ def _lines(language: str, row: Notification) -> tuple[str, str]:
     }
     test = _FRAME[language]["test"] if row.mode is Mode.TEST else ""
     first, further = TEXTS[language][row.kind]
-    return test + first.format(**values), further.format(**values)
+    shops = f"\n{_FRAME[language]['shops']}\n{values['shops']}" if values.get("shops") else ""
+    return test + first.format(**values), further.format(**values) + shops

@@ -1,16 +1,21 @@
 """Events as notifications describe them: read from their objects when the event's job runs."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import msgspec
 
 from ....ports.bundle import Ports
+from ....ports.storage import Between
 from ...domain import ids
 from ...domain.accounts.accounts import Mode
+from ...domain.accounts.shops import Shop
 from ...domain.days import MOSCOW, moscow_day
+from ...domain.money import Rub
 from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.payments.suspense import SUSPENSE, Suspense
+from ...domain.payments.tallies import Turnover, day_ids
 from ...domain.people.notifications import NotificationKind
 from ...domain.reconciliation.reconciliation import DIFFERENCE, Discrepancy
 from ...domain.refunds.refunds import Refund, RefundStatus
@@ -19,6 +24,9 @@ from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus, shown
 from ...domain.webhooks.breaker import Breaker, outage_id
 from ...domain.webhooks.endpoints import EndpointKey
 from ..ledger.day_sums import day_sums
+
+_SHOPS_MOST = 20
+"""Shops in a daily sum."""
 
 
 class NotifiedEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,8 +130,30 @@ async def _daily(ports: Ports, object_id: str) -> NotifiedEvent | None:
         "paid_out": f"{sums.paid_out} USDT",
         "available": f"{sums.available} USDT",
         "pending": f"{sums.pending} RUB",
+        "shops": await _by_shop(ports, account_id, day),
     }
     return NotifiedEvent(account_id=account_id, mode=Mode.LIVE, day=day, details=values)
+
+
+async def _by_shop(ports: Ports, account_id: str, day: str) -> str:
+    """Return a line for each shop that took money on the Moscow day, the largest sum first; empty for a single shop."""
+    # A Moscow day begins in the UTC day before it.
+    before = (date.fromisoformat(day) - timedelta(days=1)).isoformat()
+    span = Between(*day_ids(account_id, Mode.LIVE, before, day))
+    taken: Counter[str] = Counter()
+    payments: Counter[str] = Counter()
+    async for batch in ports.storage.scan(Turnover, id=span):
+        for each in batch:
+            if each.moscow_day == day:
+                taken[each.shop_id] += each.amount.kopecks
+                payments[each.shop_id] += each.payments
+    if len(taken) < 2:
+        return ""
+    lines = []
+    for shop_id, kopecks in taken.most_common(_SHOPS_MOST):
+        shop = await ports.storage.get(Shop, shop_id)
+        lines.append(f"- {shop_id if shop is None else shop.name}: {Rub(kopecks)} RUB ({payments[shop_id]})")
+    return "\n".join(lines + ["- …"] * (len(taken) > _SHOPS_MOST))
 
 
 def _moscow(moment: datetime) -> str:

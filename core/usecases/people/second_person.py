@@ -8,6 +8,7 @@ else. Refunds are approved by a second person, too (approvals.py); their approva
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -29,13 +30,17 @@ from ...domain.operators.pending_actions import (
     is_open_request,
     moved,
 )
-from ...domain.people.roles import PersonRight
+from ...domain.people.guesses import GuessCount, budget_of, counted
+from ...domain.people.letters import REQUESTS
+from ...domain.people.people import MEMBERS_MOST, Membership, User
+from ...domain.people.roles import PersonRight, grant
 from ..actions.audit import acting, add_row, unaudited
 from ..actions.decisions import Written
 from ..actions.four_eyes import RACES
 from ..common.encrypted import action_fits, asked_arguments_aad, tag_action
 from ..common.units import retrying_within
 from .sessions import Actor
+from .users import email_of, write_to
 
 CODE = "SECOND_PERSON_NEEDED"
 ASK, APPROVE, COMPLETE, REJECT = "request.ask", "request.approve", "request.complete", "request.reject"
@@ -134,6 +139,23 @@ class _Approval:
         told = OperatorAction(operator=self._actor.user.id, name=name, object_id=self._asked.object_id)
         add_row(self._ports, unit, told, account_id=self._actor.account.id, after=after)
 
+    async def _write_to_approvers(self, unit: Unit, made: PendingAction) -> None:
+        """Add a letter to each other member whose role may approve the request."""
+        ports, account = self._ports, self._actor.account
+        mode = made.mode or Mode.LIVE
+        for each in await unit[Membership].find(account_id=account.id, order="id", limit=MEMBERS_MOST):
+            is_able = grant(each.role, self._asked.right, mode) is not None and (each.live or mode is Mode.TEST)
+            user = await unit[User].get(each.user_id) if is_able and each.user_id != made.operator else None
+            if user is None or user.disabled_at is not None:
+                continue
+            values = {
+                "account": account.name,
+                "person": email_of(ports, self._actor.user),
+                "what": REQUESTS[user.language][made.use_case],
+                "link": f"{ports.urls.app_url}/approvals/{made.id}",
+            }
+            write_to(ports, unit, user, "approval", values)
+
     async def _written_down(self, lines: tuple[Line, ...]) -> PendingAction:
         """Return the request, stored once however often the person asks for the same."""
         ports, person = self._ports, self._actor.user.id
@@ -175,10 +197,29 @@ class _Approval:
                 slot=slot,
             )
             self._log(unit, ASK, f"action={made.id} does={made.action}")
+            # Repeated requests and withdrawals must not flood the others with letters.
+            if ports.mailer is not None and await _is_within_budget(unit, person, now):
+                await self._write_to_approvers(unit, made)
             return unit[PendingAction].add(tag_action(ports.vault, made))
 
         waits = await retrying_within(ports.storage, make_room)
-        return await retrying_within(ports.storage, write, again_on=RACES) if waits is None else waits
+        if waits is not None:
+            return waits
+        return await retrying_within(ports.storage, write, again_on=(*RACES, "guess_counts_id"))
+
+
+async def _is_within_budget(unit: Unit, user_id: str, now: datetime) -> bool:
+    """Return whether a request may still cause letters, and count it."""
+    name = f"ask:{user_id}"
+    found = await unit[GuessCount].get(name)
+    if found is not None and found.is_spent(budget_of(name), now):
+        return False
+    after = counted(found, name, now)
+    if found is None:
+        unit[GuessCount].add(after)
+    else:
+        unit[GuessCount].save(after)
+    return True
 
 
 async def open_requests(ports: Ports, unit: Unit, account_id: str) -> list[PendingAction]:

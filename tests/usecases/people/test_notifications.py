@@ -26,6 +26,7 @@ from cambist.core.domain.people.roles import Role
 from cambist.core.domain.settlement.withdrawals import GIVEN_BACK, WithdrawalStatus
 from cambist.core.domain.webhooks.breaker import Breaker, new_breaker, outage_id
 from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.common.encrypted import telegram_chat_aad
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.operators.provider_checks import check_providers
@@ -253,6 +254,17 @@ class TestDailySum:
         day = here.strftime("%d.%m.%Y")
         assert letter.subject == f"Merchant: {day}: 250.00 RUB, payments: 1"
         assert "Awaiting settlement: 250.00 RUB" in letter.text
+
+        assert "By shop" not in letter.text, "the account has one"
+
+    async def test_sum_has_a_line_for_each_shop(self, people: People) -> None:
+        shop = await create_shop(people.ports, people.app.account.account_id, "Second", "0.05")
+        for number in range(2):
+            await people.merchant.paid(f"{number + 1}00.00", mode="live", shop_id=shop.id)
+        [letter] = await self.sums(people, Role.OWNER)
+        assert letter.subject.endswith("550.00 RUB, payments: 3")
+        lines = letter.text.partition("By shop (payments in brackets):\n")[2].splitlines()
+        assert lines[:3] == ["- Second: 300.00 RUB (2)", "- Default: 250.00 RUB (1)", ""]
 
     async def test_viewer_gets_no_sum(self, people: People) -> None:
         assert await self.sums(people, Role.VIEWER) == []

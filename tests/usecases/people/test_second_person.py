@@ -13,7 +13,7 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.domain.operators.pending_actions import PendingAction
 from cambist.core.domain.people.people import Invitation, Membership
-from cambist.core.domain.people.roles import Role
+from cambist.core.domain.people.roles import PersonRight, Role, grant
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.accounts.keys import NewKey
 from cambist.core.usecases.people.invitations import invite
@@ -28,13 +28,14 @@ from cambist.core.usecases.people.requests import (
 )
 from cambist.core.usecases.people.second_person import OPEN_MOST, Requested
 from cambist.core.usecases.people.sessions import Actor, find_actor, start_session
+from cambist.core.usecases.people.users import email_of
 from cambist.ports.bundle import Ports
 from tests.apps import TestApp
 from tests.dashboard.browser import in_test_mode
 from tests.dashboard.browser import joined as browsing
 from tests.invariants import everything
 from tests.payout_kit import WALLET
-from tests.people_kit import joined
+from tests.people_kit import joined, with_mail
 
 Change = Callable[[Ports, Actor], Awaitable[Any]]
 GUEST = "guest@shop.example"
@@ -234,6 +235,36 @@ async def test_same_request_is_kept_once_and_their_number_is_bounded(app: TestAp
     assert await code_of(named(OPEN_MOST)) == "INVALID_STATE"
     await reject_request(app.ports, owner, first[0])
     await requested(named(OPEN_MOST))
+
+
+async def test_request_writes_to_those_who_may_approve_it(app: TestApp, owner: Actor) -> None:
+    """Other members get no letter, and repeated requests do not flood them."""
+    mailbox = with_mail(app)
+    for role in (Role.DEVELOPER, Role.SUPPORT, Role.VIEWER):
+        await joined(app.ports, app.account.account_id, role)
+    await joined(app.ports, app.account.account_id, Role.ADMIN, email="test-only@shop.example", live=False)
+    await app.work(1)
+    before, mailbox.letters = mailbox.letters, []
+    for _ in range(2):
+        with pytest.raises(Requested) as requested:
+            await make_key(app.ports, owner, "ci", ["read"], [])
+    await app.work(1)
+    action = requested.value.action
+    members = await list_members(app.ports, app.account.account_id)
+    able = {each.email for each in members if grant(each.membership.role, PersonRight.KEYS, Mode.LIVE)}
+    expected = able - {email_of(app.ports, owner.user), "test-only@shop.example"}
+    assert sorted(each.to for each in mailbox.letters) == sorted(expected), before
+    assert "developer@shop.example" in expected
+    for letter in mailbox.letters:
+        assert email_of(app.ports, owner.user) in letter.text
+        assert f"/approvals/{action.id}" in letter.text
+    assert any("a new API key" in each.text for each in mailbox.letters)
+    mailbox.letters = []
+    for number in range(OPEN_MOST - 1):
+        with pytest.raises(Requested):
+            await make_key(app.ports, owner, f"ci-{number}", ["read"], [])
+    await app.work(1)
+    assert len(mailbox.letters) == 9 * len(expected), "ten requests in an hour write"
 
 
 async def test_account_needs_two_owners_to_ask_for_a_second_person(app: TestApp) -> None:
