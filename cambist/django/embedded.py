@@ -1,5 +1,5 @@
-"""A service inside the project: the WSGI application, and the service itself."""
+"""A service inside the project: its WSGI or ASGI application, and the service itself."""
 
-from cambist.frontends.django.gateway import service, wsgi
+from cambist.frontends.django.gateway import asgi, service, wsgi
 
-__all__ = ["service", "wsgi"]
+__all__ = ["asgi", "service", "wsgi"]

@@ -7,6 +7,8 @@ from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from django.core.exceptions import ImproperlyConfigured
+
 from . import conf
 
 if TYPE_CHECKING:
@@ -113,20 +115,47 @@ def service() -> Any:
     """Return the `cambist.SyncService` inside this project. It opens at its first use. Raises: ImproperlyConfigured."""
     from ..embedding.blocking import open_sync
 
-    given = conf.read()
-    return open_sync(
-        given["DATABASE"],
-        on_event=_handled,
-        base_url=given.get("BASE_URL", ""),
-        vault_key=given.get("VAULT_KEY", ""),
-        vault_pepper=given.get("VAULT_PEPPER", ""),
-    )
+    return open_sync(**_arguments(), on_event=_handled)
 
 
 def wsgi(then: Callable[..., Any], *, prefix: str = "/pay") -> Any:
     """Return a WSGI application with the embedded service's API and payer window below `prefix`, and Django elsewhere.
     Raises: ImproperlyConfigured; NotInstalled."""
     return service().wsgi(prefix=prefix, then=then)
+
+
+def asgi(then: Callable[..., Any], *, prefix: str = "/pay") -> Any:
+    """Return an ASGI application with the API and the payer window below `prefix`, and Django elsewhere. It answers the
+    lifespan, which Django does not. Orders and events stay with `service()`, so this part does no jobs.
+
+    Raises: ImproperlyConfigured; NotInstalled.
+    """
+    from ..embedding.mount import Mount
+
+    pay = Mount(**_arguments(), works=False)
+    path = prefix.rstrip("/")
+
+    async def serve(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await pay(scope, receive, send)
+        elif scope["path"] == path or scope["path"].startswith(f"{path}/"):
+            await pay({**scope, "root_path": scope.get("root_path", "") + path}, receive, send)
+        else:
+            await then(scope, receive, send)
+
+    return serve
+
+
+def _arguments() -> dict[str, Any]:
+    given = conf.read()
+    if "DATABASE" not in given:
+        raise ImproperlyConfigured("CAMBIST lacks DATABASE: the service is not embedded")
+    return {
+        "database": given["DATABASE"],
+        "base_url": given.get("BASE_URL", ""),
+        "vault_key": given.get("VAULT_KEY", ""),
+        "vault_pepper": given.get("VAULT_PEPPER", ""),
+    }
 
 
 def _handled(event: Any) -> None:

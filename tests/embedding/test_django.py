@@ -51,7 +51,10 @@ import django
 django.setup()
 from django.core.management import call_command
 call_command("migrate", verbosity=0)
-from cambist.django.embedded import service, wsgi
+import asyncio, logging
+import httpx
+from cambist.django.embedded import asgi, service, wsgi
+from django.core.asgi import get_asgi_application
 from django.core.wsgi import get_wsgi_application
 from shop.models import Order
 
@@ -69,6 +72,28 @@ environ = {"PATH_INFO": "/pay" + page.partition("/pay")[2], "HTTP_HOST": "shop.e
 setup_testing_defaults(environ)
 body = b"".join(application(environ, lambda status, *_: told.append(status)))
 assert told == ["200 OK"], told
+
+
+async def asked() -> None:
+    application = asgi(get_asgi_application(), prefix="/pay/")
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://shop.example") as http:
+        assert "490,00" in (await http.get(page)).text
+        assert (await http.get("/payments")).status_code == 404, "a path of Django's"
+    messages = iter(["lifespan.startup", "lifespan.shutdown"])
+    sent = []
+
+    async def receive() -> dict[str, str]:
+        return {"type": next(messages)}
+
+    async def send(message: dict[str, str]) -> None:
+        sent.append(message["type"])
+
+    await application({"type": "lifespan"}, receive, send)
+    assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+logging.disable()
+asyncio.run(asked())
 print("done")
 """
 
