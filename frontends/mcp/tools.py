@@ -16,6 +16,7 @@ _REPEATABLE = ("cancel_", "check_", "delete_", "resolve_", "set_", "simulate_", 
 """Writing operations whose repeat has no further effect, besides those with an Idempotency-Key."""
 _COMPONENT = "#/components/schemas/"
 _DEFINITION = "#/$defs/"
+_SANDBOX = f"{API}/sandbox/"
 _CSV = "format"
 """Query parameter for a whole list as CSV. Tools lack it: such an answer has no limit."""
 
@@ -43,6 +44,11 @@ class ApiTool(msgspec.Struct, frozen=True, kw_only=True):
     is_creating: bool
     """Whether it takes an Idempotency-Key."""
     has_body: bool
+
+    @property
+    def is_of_live(self) -> bool:
+        """Whether a live key gets it. The sandbox does not exist for live keys."""
+        return self.is_reading and not self.path.startswith(_SANDBOX)
 
     def request(self, base_url: str, arguments: Mapping[str, Any]) -> Request[Any]:
         """Return the request of a call. Raises: BadArguments."""
@@ -73,12 +79,12 @@ class ApiTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def api_tools(document: Json, *, is_live: bool, rights: Collection[str] | None) -> dict[str, ApiTool]:
-    """Return the tools of a key by name. A live key gets only reading tools. `rights` of the key: None means all."""
-    found = {each.name: each for each in _all(document)}
+    """Return the tools of a key by name. A live key gets only reading tools outside the sandbox. `rights` of the key:
+    None means all."""
     return {
-        name: tool
-        for name, tool in found.items()
-        if (tool.is_reading or not is_live) and (rights is None or tool.right is None or tool.right in rights)
+        tool.name: tool
+        for tool in _all(document)
+        if (not is_live or tool.is_of_live) and (rights is None or tool.right is None or tool.right in rights)
     }
 
 

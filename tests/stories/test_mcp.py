@@ -17,7 +17,7 @@ from cambist.core.usecases.accounts.accounts import KeyPair
 from cambist.frontends.http.operations import OPERATIONS
 from tests.stories.processes import PROGRAM, Installation
 
-READING = {each.id for each in OPERATIONS if each.method == "get"}
+READING = {each.id for each in OPERATIONS if each.method == "get" and not each.is_sandbox}
 
 
 @asynccontextmanager
