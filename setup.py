@@ -3,6 +3,7 @@
 import gzip
 import os
 import re
+import shutil
 import tarfile
 import time
 import tomllib
@@ -11,6 +12,7 @@ from typing import Any
 
 from setuptools import setup
 from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 _ROOT = Path(__file__).parent
@@ -31,6 +33,14 @@ def long_description() -> str:
     text = (_ROOT / "README.md").read_text("utf-8")
     text = re.sub(r'(<img src=")(?!https?:)', rf"\g<1>{raw}/{tag}/", text)
     return re.sub(r"(\]\()(?!https?:|#)", rf"\g<1>{source}/blob/{tag}/", text)
+
+
+class _Files(build_py):
+    def run(self) -> None:
+        """Begin anew: files that an earlier build in this clone left may be gone by now, old migrations among them."""
+        if not self.editable_mode:
+            shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
 
 
 class _Wheel(bdist_wheel):
@@ -70,5 +80,5 @@ class _Sdist(sdist):
 setup(
     long_description=long_description(),
     long_description_content_type="text/markdown",
-    cmdclass={"bdist_wheel": _Wheel, "sdist": _Sdist},
+    cmdclass={"bdist_wheel": _Wheel, "build_py": _Files, "sdist": _Sdist},
 )

@@ -28,13 +28,17 @@ EPOCH = 1_800_000_000
 
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two folders with the distributions of one state, built elsewhere, under another umask, from other modes."""
+    """Two folders with distributions of one state, the second with another umask, other modes and an earlier build."""
     folders = []
     for number, (mode, umask) in enumerate([(0o644, 0o022), (0o664, 0o002)]):
         folder = tmp_path_factory.mktemp(f"build{number}")
         copy_of_sources(folder / "source", mode)
         for path in (folder / "source" / "core").rglob("*.py"):
             os.utime(path, (EPOCH + number, EPOCH + number))
+        if number:  # as an earlier version's build leaves them in a clone
+            left = folder / "source" / "build" / "lib" / "cambist" / "core" / "gone.py"
+            left.parent.mkdir(parents=True)
+            left.write_text("", "utf-8")
         build(folder / "source", folder / "dist", EPOCH, umask)
         folders.append(folder / "dist")
     return folders
