@@ -6,7 +6,7 @@ does not override are skipped, and the run says so. Create a fresh harness for e
 provider.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -64,6 +64,10 @@ class RatesHarness(ProviderHarness):
     async def refuse_key(self) -> None:
         """Let the market reject the credentials from now on."""
         unplayed("a market that refuses credentials")
+
+    async def say_old(self, rate: str, age: timedelta) -> None:
+        """Set the market's rate from now on, with a moment that lies back by this span, in whole seconds."""
+        unplayed("a market that states the moment of its rate")
 
     def is_now(self, moment: datetime) -> bool:
         """Return whether a quote of this moment counts as current."""
@@ -264,6 +268,22 @@ class NotifierHarness:
     async def be_away(self) -> None:
         """Let no receiver be reachable from now on."""
         unplayed("a receiver that is away")
+
+    async def be_silent(self) -> None:
+        """Let the receiver accept connections but not answer, from now on. Give the notifier a short limit for it."""
+        unplayed("a receiver that is silent")
+
+    async def received_headers(self) -> Sequence[Mapping[str, str]]:
+        """Return the headers of each webhook that arrived, in order."""
+        unplayed("headers of webhooks")
+
+    async def redirect(self) -> None:
+        """Let the receiver answer with a redirect from now on, to an address that would answer 200."""
+        unplayed("a receiver that redirects")
+
+    async def ask_for_pause(self, seconds: int) -> None:
+        """Let the receiver answer from now on that it is busy for so many seconds (Retry-After)."""
+        unplayed("a receiver that asks for a pause")
 
 
 class FilesHarness(ProviderHarness):

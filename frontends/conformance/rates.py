@@ -1,11 +1,13 @@
 """Contract of a rate source (ports/rates.py). Your conftest.py provides a fixture `rates_harness`, a RatesHarness."""
 
 import asyncio
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 
 from ...ports.faults import Fault, NotConfigured, Unavailable
+from .expectations import must_answer, must_raise
 from .harnesses import RatesHarness, check_hidden, check_name
 from .problem import Reading, ReadRules
 
@@ -18,11 +20,20 @@ class TestRates:
 
     async def test_a_quote_says_rate_moment_and_source(self, rates_harness: RatesHarness) -> None:
         await rates_harness.say("92.5")
-        quote = await rates_harness.source.quote()
-        assert quote.rate == Decimal("92.5"), "RUB for 1 USDT"
-        assert quote.source == rates_harness.source.name
+        with must_answer("a market that states a rate must give a quote"):
+            quote = await rates_harness.source.quote()
+        assert quote.rate == Decimal("92.5"), "a rate must be RUB for 1 USDT"
+        assert quote.source == rates_harness.source.name, "a quote must name its source"
         assert quote.at.utcoffset() is not None, "a quote's moment has a time zone"
         assert rates_harness.is_now(quote.at), "a quote is of when the market said so: an old one would not be believed"
+
+    async def test_moment_of_a_quote_is_the_market_s(self, rates_harness: RatesHarness) -> None:
+        """The core refuses a quote that is too old."""
+        age = timedelta(hours=2)
+        await rates_harness.say_old("92.5", age)
+        assert rates_harness.is_now((await rates_harness.source.quote()).at + age), (
+            "a quote's moment must be the market's, and not the moment of the call"
+        )
 
     @pytest.mark.parametrize("rate", [LONG, "92", "0.01", "1e2"])
     async def test_no_digit_is_lost(self, rates_harness: RatesHarness, rate: str) -> None:
@@ -41,27 +52,29 @@ class TestRates:
         await rates_harness.say("92.5")
         await rates_harness.source.quote()
         await rates_harness.be_silent()
-        with pytest.raises(Unavailable):
+        with must_raise("a market that is silent is Unavailable: the last quote must not be repeated", Unavailable):
             await rates_harness.source.quote()
         await rates_harness.say("93")
-        assert (await rates_harness.source.quote()).rate == 93
+        with must_answer("a market that is back must give a quote at once"):
+            quote = await rates_harness.source.quote()
+        assert quote.rate == 93, "the quote is of an earlier moment"
 
     @pytest.mark.parametrize("text", ['"x"', "null", "[]", "{}", "true", "0", "-92.5", '"NaN"'])
     async def test_answer_without_a_price_is_unavailable(self, rates_harness: RatesHarness, text: str) -> None:
         await rates_harness.say_garbage(text)
-        with pytest.raises(Unavailable):
+        with must_raise("an answer without a price above zero is Unavailable", Unavailable):
             await rates_harness.source.quote()
 
     async def test_credentials_that_are_not_taken_are_not_configured(self, rates_harness: RatesHarness) -> None:
         """NotConfigured asks the operator to set the credentials, where Unavailable would only wait."""
         await rates_harness.refuse_key()
-        with pytest.raises(NotConfigured):
+        with must_raise("credentials that the market refuses are NotConfigured", NotConfigured):
             await rates_harness.source.quote()
 
     async def test_many_may_ask_at_once(self, rates_harness: RatesHarness) -> None:
         await rates_harness.say("92.5")
         quotes = await asyncio.gather(*(rates_harness.source.quote() for _ in range(10)))
-        assert {quote.rate for quote in quotes} == {Decimal("92.5")}
+        assert {quote.rate for quote in quotes} == {Decimal("92.5")}, "each of many calls at once must get the quote"
 
 
 class TestWhatItSays:
@@ -73,7 +86,7 @@ class TestWhatItSays:
     async def test_no_credential_shows(self, rates_harness: RatesHarness) -> None:
         """Neither the repr nor a fault contains a credential."""
         await rates_harness.be_silent()
-        with pytest.raises(Fault) as raised:
+        with must_raise("a market that is silent must raise a fault", Fault) as raised:
             await rates_harness.source.quote()
         check_hidden(rates_harness.secrets, rates_harness.source, raised.value)
 

@@ -1,7 +1,7 @@
 """Harnesses of our own adapters for the suites that are shipped (frontends/conformance): simulators play everything."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import msgspec
 from cambist.adapters.bank.simulator.remittances import RemittancePage
 from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.chain.simulator import SimulatedChain
-from cambist.adapters.clock import VirtualClock
+from cambist.adapters.clock import SystemClock, VirtualClock
 from cambist.adapters.deposits.simulator import FINALITY as DEPOSIT_FINALITY
 from cambist.adapters.deposits.simulator import SimulatedDeposits
 from cambist.adapters.files.local import LocalFiles
@@ -57,7 +57,7 @@ from cambist.ports.payouts import SignedTransfer
 from cambist.ports.remittances import RemittanceRequest, RemittanceState, RemittanceStatus
 from tests.contracts import bank_kit, payouts_kit
 from tests.fake_s3 import ACCESS, BUCKET, REGION, SECRET, FakeS3
-from tests.receivers import Receiver
+from tests.receivers import Receiver, redirect, reply, silence
 
 _TURNS = 4
 """How many calls find a provider away: more than any test makes."""
@@ -519,3 +519,17 @@ class PostedHarness(NotifierHarness):
 
     async def be_away(self) -> None:
         await self.receiver.__aexit__(None)
+
+    async def be_silent(self) -> None:
+        await self.notifier.close()
+        self.notifier = HttpNotifier(SystemClock(), loopback=True, limit=0.2)
+        self.receiver.answer_with(silence())
+
+    async def received_headers(self) -> list[Mapping[str, str]]:
+        return [request.headers for request in self.receiver.requests]
+
+    async def redirect(self) -> None:
+        self.receiver.answer_with(redirect(self.url), 200)
+
+    async def ask_for_pause(self, seconds: int) -> None:
+        self.receiver.answer_with(reply(503, headers={"Retry-After": str(seconds)}))

@@ -259,6 +259,6 @@ class TestHttpNotifier(of_notifiers.TestNotifier):
     @pytest.fixture
     async def notifier_harness(self) -> AsyncIterator[NotifierHarness]:
         async with Receiver() as receiver:
-            notifier = HttpNotifier(SystemClock(), loopback=True)
-            yield PostedHarness(receiver, notifier)
-            await notifier.close()
+            harness = PostedHarness(receiver, HttpNotifier(SystemClock(), loopback=True))
+            yield harness
+            await harness.notifier.close()

@@ -16,13 +16,11 @@ from cambist.frontends.conformance import (
     charges,
     mandates,
     problem,
-    rates,
     remittances,
     reporting,
 )
 from cambist.frontends.conformance.bank import bank, extremes
 from cambist.frontends.conformance.bank_harness import BankHarness
-from cambist.frontends.conformance.harnesses import RatesHarness
 from cambist.frontends.conformance.receipts import receipt
 from cambist.ports.bank import BankCapabilities, RefundStatus
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
@@ -34,7 +32,6 @@ from tests.contracts.harnesses import (
 )
 from tests.contracts.planted_bugs import OWN, REVIEWED, Bug
 from tests.contracts.sunrise import Sunrise, SunriseBank, SunriseHarness
-from tests.contracts.test_rates import SimulatorHarness
 from tests.tables import table
 
 Call = Callable[..., Awaitable[Any]]
@@ -258,10 +255,6 @@ BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...], str], ...] = (
     ("find_remittance", answering(None), remittances.TestRemittances, "test_a_day_later", (), "found by its operation"),
 )
 
-OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] = (
-    (SimulatorHarness, "source", "quote", turned(source="x"), rates.TestRates, "test_a_quote_says_rate", ()),
-    (SimulatorHarness, "source", "quote", mistaking(Unavailable, Refused), rates.TestRates, "test_silence", ()),
-)
 
 CLOSING: tuple[tuple[str, Breaker, type, str, tuple[Any, ...], str], ...] = (
     ("cancel_invoice", answering(None), bank.TestClosing, "test_a_closed_invoice", (), "was closed must be over"),
@@ -274,7 +267,6 @@ CLOSING: tuple[tuple[str, Breaker, type, str, tuple[Any, ...], str], ...] = (
 ROWS = (
     *((SimulatedHarness, "bank", *row) for row in BANK),
     *((ClosingHarness, "bank", *row) for row in CLOSING),
-    *((*row, "") for row in OTHERS),
 )
 
 
@@ -311,17 +303,6 @@ async def _closing(test: Call, harness: BankHarness, *given: Any) -> None:
     values = dict(zip([each for each in wanted if each not in ("bank_harness", "closing")], given, strict=True))
     values |= {"bank_harness": harness, "closing": harness.bank}
     await test(**{each: values[each] for each in wanted})
-
-
-async def test_digits_that_a_float_loses_are_missed() -> None:
-    """The message names the probable cause."""
-
-    class Float(SimulatorHarness):
-        def is_same(self, quoted: Any, rate: str) -> bool:
-            return RatesHarness.is_same(self, type(quoted)(float(quoted)), rate)
-
-    with pytest.raises(AssertionError, match="was it a float"):
-        await rates.TestRates().test_no_digit_is_lost(Float(), rates.LONG)
 
 
 @pytest.mark.parametrize("bug", [*REVIEWED, *OWN], ids=lambda bug: bug.adapter.__name__)

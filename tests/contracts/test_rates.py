@@ -47,6 +47,9 @@ class SimulatorHarness(Exact):
     async def say(self, rate: str) -> None:
         await self.made.simulate(RateSimulation(rate=Decimal(rate)))
 
+    async def say_old(self, rate: str, age: timedelta) -> None:
+        await self.made.simulate(RateSimulation(rate=Decimal(rate), age=age.total_seconds()))
+
     async def be_silent(self) -> None:
         await self.made.simulate(RateSimulation(rate=RATE, silent=True))
 
@@ -92,6 +95,10 @@ class CoinGeckoHarness(OnTheWeb):
         self.clock = self.virtual = VirtualClock()
         self.receiver = receiver
         self.source = self.made = CoinGeckoRates(key="CG-key", base=f"http://127.0.0.1:{receiver.port}", limit=3.0)
+
+    async def say_old(self, rate: str, age: timedelta) -> None:
+        moment = str(int((self.clock.now() - age).timestamp()))
+        self.receiver.answer_with(reply(200, coingecko(rate, moment)))
 
     def body(self, rate: str) -> bytes:
         return coingecko(rate, str(int(self.clock.now().timestamp())))
