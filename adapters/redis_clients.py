@@ -27,7 +27,8 @@ class _Pool(SentinelConnectionPool):
     def disconnect(self, inuse_connections: bool = True) -> None:
         super().disconnect(inuse_connections)
         if inuse_connections:
-            self.sentinel_manager.close()
+            for each in self.sentinel_manager.sentinels:
+                each.close()
 
 
 class _AsyncPool(sentinel_async.SentinelConnectionPool):
@@ -36,7 +37,8 @@ class _AsyncPool(sentinel_async.SentinelConnectionPool):
     async def disconnect(self, inuse_connections: bool = True) -> None:
         await super().disconnect(inuse_connections)
         if inuse_connections:
-            await self.sentinel_manager.aclose()
+            for each in self.sentinel_manager.sentinels:
+                await each.aclose()
 
 
 def redis_client(url: str, within: float, *, kind: type[C], retries: int = 0) -> C:
