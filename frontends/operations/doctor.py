@@ -82,14 +82,9 @@ def _faults_of_servers(settings: Settings) -> list[str]:
     if settings.storage_url.startswith("postgresql://"):
         if settings.vault is None:
             faults.append("the vault's keys are in this machine's key file: another machine would need the same ones")
-        read = read_postgres_url(settings.storage_url)
-        if not is_near(settings.storage_url) and "sslmode" not in read.parameters:
-            faults.append("database_url does not ask for TLS: add ?sslmode=verify-full")
-        if read.parameters.get("channel_binding") == "require" and not read.verifies_server:
-            faults.append(
-                "database_url has channel_binding=require, which the driver cannot do: sslmode=verify-full proves the "
-                "server instead"
-            )
+        faults += _faults_of_postgres("database_url", settings.storage_url)
+        if settings.database_direct_url is not None:
+            faults += _faults_of_postgres("database_direct_url", settings.database_direct_url)
     if settings.redis_url is not None and not is_near(settings.redis_url):
         read_redis = read_redis_url(settings.redis_url)
         if not read_redis.is_encrypted:
@@ -98,6 +93,18 @@ def _faults_of_servers(settings: Settings) -> list[str]:
             faults.append("redis_url has no password: whoever reaches Redis can lift every limit")
     if settings.shutdown_seconds < 1:
         faults.append("shutdown_seconds is below 1: requests under way are cut off at every restart")
+    return faults
+
+
+def _faults_of_postgres(name: str, url: str) -> list[str]:
+    read, faults = read_postgres_url(url), []
+    if not is_near(url) and "sslmode" not in read.parameters:
+        faults.append(f"{name} does not ask for TLS: add ?sslmode=verify-full")
+    if read.parameters.get("channel_binding") == "require" and not read.verifies_server:
+        faults.append(
+            f"{name} has channel_binding=require, which the driver cannot do: sslmode=verify-full proves the server "
+            "instead"
+        )
     return faults
 
 

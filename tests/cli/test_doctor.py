@@ -198,6 +198,11 @@ SAFE = {"database_url": URL, "redis_url": "redis://127.0.0.1/0", "vault_key": KE
         ({"database_url": URL}, Level.WARNING, "key file"),
         ({**SAFE, "database_url": "postgresql://u@db.example/c"}, Level.WARNING, "does not ask for TLS"),
         ({**SAFE, "database_url": "postgresql://u@db.example/c?sslmode=verify-full"}, Level.OK, "none is unsafe"),
+        (
+            {**SAFE, "database_direct_url": "postgresql://db.example/c"},
+            Level.WARNING,
+            "database_direct_url does not ask",
+        ),
         ({**SAFE, "redis_url": "redis://:p@redis.example/0"}, Level.WARNING, "without TLS"),
         ({**SAFE, "redis_url": "rediss://redis.example/0"}, Level.WARNING, "no password"),
         ({**SAFE, "redis_url": "redis+sentinel://:p@127.0.0.1,r.example/c"}, Level.WARNING, "without TLS"),
