@@ -48,7 +48,7 @@ async def test_sender_who_knows_the_address_moves_no_money() -> None:
         assert len(await world.jobs()) == 1
         await world.service.run_due()
         assert await world.status(payment) == "pending"
-        assert (await world.merchant.balance()).pending.kopecks == 0
+        assert (await world.merchant.balance()).pending_rub == 0
 
 
 @table("body", HOSTILE, ids=lambda body: f"{body[:12]!r}")
