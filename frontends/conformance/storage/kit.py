@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -19,9 +20,11 @@ from ....core.domain.accounts.idempotency import IdempotencyKey
 from ....core.domain.accounts.shops import Shop
 from ....core.domain.money import Rub, Usdt
 from ....core.domain.payments.payments import Payment, PaymentStatus
+from ....ports.faults import Conflict
 from ....ports.jobs import Job
 from ....ports.storage import R, Storage
 from ....ports.tools import WakeUp
+from ..expectations import must_raise
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -102,6 +105,23 @@ KIT_CATALOGUE = (
 )
 
 
+class must_conflict(must_raise[Conflict]):  # noqa: N801 - reads as a call
+    """Block of calls of a storage that end with a Conflict over this unique rule. Otherwise the test fails with the
+    rule of the suite."""
+
+    def __init__(self, rule: str, unique: str) -> None:
+        super().__init__(rule, Conflict)
+        self._unique = unique
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        __tracebackhide__ = True
+        is_conflict = super().__exit__(kind, raised, trace)
+        assert self.value.rule == self._unique, f"{self._rule}: it names {self.value.rule}, not {self._unique}"
+        return is_conflict
+
+
 class StorageLocation:
     """One database, or process memory, and the storages opened on it. All share the clock and the list of wake-ups."""
 
@@ -171,6 +191,12 @@ def job(record_id: str, due: float = 0, **fields: Any) -> Job:
     return Job(id=record_id, due=START + timedelta(seconds=due), **(plain | fields))
 
 
+def only(claimed: list[Job], rule: str) -> Job:
+    """Return the job of a claim that must be exactly one."""
+    assert len(claimed) == 1, f"{rule}: the claim gave {len(claimed)} jobs"
+    return claimed[0]
+
+
 async def put(storage: Storage, *records: Any) -> None:
     """Add records in one unit."""
     async with storage.unit() as unit:
@@ -181,9 +207,10 @@ async def put(storage: Storage, *records: Any) -> None:
 
 async def read(storage: Storage, kind: type[R], record_id: str) -> R | None:
     """Return a record, and assert that a new unit and a read without a unit agree on it."""
+    must = "a unit and a read without a unit must agree on a record"
     async with storage.unit() as unit:
         found = await unit[kind].get(record_id)
-    assert await storage.get(kind, record_id) == found
+    assert await storage.get(kind, record_id) == found, must
     return found
 
 
