@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 SCANNED = 20_000
 """Maximum number of rows that a page reads when no index leads to its records."""
+_NEAR = 2_000
+"""Rows that a page reads first."""
 COUNTED = 10_000
 """Lists are counted up to this many records. A longer list is only known to be longer."""
 
@@ -148,19 +150,25 @@ async def _beyond(
         rest = _rest(wanted.made, position.at, newest_first=newest_first)
     if len(found) >= limit or (rest.low is not None and rest.high is not None and rest.low >= rest.high):
         return found, None
-    order, edge = f"{sign}{moment}", None
-    if wanted.also:
-        # A database would compare row after row until the page is full, so find out where SCANNED rows end.
-        ends = await repository.find(
-            order=order, offset=SCANNED, limit=1, readable=True, **{**wanted.criteria, moment: rest}
-        )
-        if ends:
-            at = getattr(ends[0], moment)
-            edge = Position(at, "" if newest_first else _BEHIND_ALL)
-            rest = Between(at, rest.high) if newest_first else Between(rest.low, at + _STEP)
-    asked = {**wanted.criteria, **wanted.also, moment: rest}
-    found += await repository.find(order=order, limit=limit - len(found), readable=True, **asked)
-    return found, edge
+    order, edge, left = f"{sign}{moment}", None, limit - len(found)
+    more: list[R] = []
+    # A database would compare row after row until the page is full, so find out where SCANNED rows end. Most pages are
+    # full long before.
+    for scanned in (min(_NEAR, SCANNED), SCANNED) if wanted.also else (None,):
+        part, edge = rest, None
+        if scanned is not None:
+            ends = await repository.find(
+                order=order, offset=scanned, limit=1, readable=True, **{**wanted.criteria, moment: rest}
+            )
+            if ends:
+                at = getattr(ends[0], moment)
+                edge = Position(at, "" if newest_first else _BEHIND_ALL)
+                part = Between(at, rest.high) if newest_first else Between(rest.low, at + _STEP)
+        asked = {**wanted.criteria, **wanted.also, moment: part}
+        more = await repository.find(order=order, limit=left, readable=True, **asked)
+        if len(more) == left or edge is None:
+            break
+    return found + more, edge
 
 
 async def _beyond_id(
