@@ -20,8 +20,16 @@ from deskadapters.rates import DeskRates
 from deskadapters.storage import DeskStorage
 
 import cambist
-from cambist.conformance import KIT_CATALOGUE, ChainHarness, KycHarness, RatesHarness, StorageLocation, Uploads
-from cambist.ports import InboundNotification, Network, TokenMove, TransactionState
+from cambist.conformance import (
+    KIT_CATALOGUE,
+    AskedCheck,
+    ChainHarness,
+    KycHarness,
+    RatesHarness,
+    StorageLocation,
+    Uploads,
+)
+from cambist.ports import InboundNotification, Network, Purpose, TokenMove, TransactionState
 from cambist.testing import FakeProvider, ProviderAnswer, ProviderFault, ProviderRequest
 
 TOKEN = "a-token-that-must-not-show"  # noqa: S105 - of a fake
@@ -57,6 +65,7 @@ class DeskKycHarness(KycHarness):
         self.clock = tools.clock
         self.provider = provider
         self.checks: dict[str, dict[str, Any]] = {}
+        self.people: dict[str, dict[str, Any]] = {}
         provider.on("POST", "/checks", self._begin)
         provider.on("GET", "/checks/by-key/{key}", lambda request: self._shown(request.parts["key"]))
         provider.on("GET", "/checks/{id}", lambda request: self._shown(request.parts["id"]))
@@ -77,6 +86,11 @@ class DeskKycHarness(KycHarness):
     async def withdraw(self, operation: str) -> None:
         await self.fail(operation)
 
+    async def asked(self, operation: str) -> AskedCheck:
+        person = self.people[operation]
+        purposes = tuple(sorted(Purpose(each) for each in person["documents"]))
+        return AskedCheck(phone=person["phone"], email=person["email"], purposes=purposes)
+
     async def notification(self, operation: str) -> InboundNotification:
         body = json.dumps({"key": operation}).encode()
         signature = hmac.new(TOKEN.encode(), body, hashlib.sha256).hexdigest()
@@ -90,7 +104,8 @@ class DeskKycHarness(KycHarness):
 
     def _begin(self, request: ProviderRequest) -> ProviderAnswer:
         number = len(self.checks) + 1
-        status = "form" if json.loads(request.body)["form"] else "begun"
+        person = self.people.setdefault(request.headers["idempotency-key"], json.loads(request.body))
+        status = "form" if person["form"] else "begun"
         made = {"id": f"check-{number}", "status": status, "form_url": f"https://kyc.example/form/{number}"}
         return ProviderAnswer.of_json(self.checks.setdefault(request.headers["idempotency-key"], made))
 
@@ -108,6 +123,9 @@ class DeskChainHarness(ChainHarness):
         self.known: dict[str, dict[str, Any]] = {}
         provider.on("GET", "/transactions/{hash}", lambda request: self._shown(request.parts["hash"]))
         self.watcher = self.made = DeskChain(provider.url, TOKEN)
+
+    async def parties(self, network: Network, tx_hash: str) -> Sequence[tuple[str, str]]:  # noqa: ARG002
+        return [(event["from"], event["to"]) for event in self.known[tx_hash]["events"] if event["contract"] == USDT]
 
     async def show(
         self,

@@ -178,6 +178,14 @@ class EvmHarness(PayoutsHarness):
             await self.send_raw(self.raw(self.count()))
         await self.settle()
 
+    async def revert(self, signed: SignedTransfer) -> None:
+        self.endow(usdt=0)
+        await self.make_final(signed)
+
+    async def take_back(self, signed: SignedTransfer) -> None:
+        await self.world.mine()
+        await self.world.take_back(self.network)
+
     async def moved(self) -> int:
         await self.world.mine()
         left = int(self.node.ask("eth_getStorageAt", self.chain.usdt, self._slot, "latest"), 16)
