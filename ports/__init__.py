@@ -105,6 +105,11 @@ from .payouts import TransferState as TransferState
 from .payouts import UsdtSender as UsdtSender
 from .rates import RateQuote as RateQuote
 from .rates import RateSource as RateSource
+from .receipts import Agent as Agent
+from .receipts import AgentType as AgentType
+from .receipts import MarkCode as MarkCode
+from .receipts import MarkFormat as MarkFormat
+from .receipts import Measure as Measure
 from .receipts import PaymentMode as PaymentMode
 from .receipts import PaymentSubject as PaymentSubject
 from .receipts import Receipt as Receipt
@@ -114,7 +119,9 @@ from .receipts import ReceiptNeed as ReceiptNeed
 from .receipts import ReceiptRequest as ReceiptRequest
 from .receipts import ReceiptState as ReceiptState
 from .receipts import ReceiptStatus as ReceiptStatus
+from .receipts import Supplier as Supplier
 from .receipts import TaxSystem as TaxSystem
+from .receipts import UserAttribute as UserAttribute
 from .receipts import Vat as Vat
 from .remittances import RemittanceBank as RemittanceBank
 from .remittances import RemittanceRequest as RemittanceRequest

@@ -1,6 +1,7 @@
 """Fiscal receipts by 54-FZ in provider-neutral words, for providers whose cash register sends them to the payer
 (docs/adapters.md "Receipts"). Each adapter maps every value to its provider's code."""
 
+from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
@@ -64,7 +65,15 @@ class PaymentSubject(StrEnum):
     """An advance, a deposit, a credit."""
     AGENT_COMMISSION = "agent_commission"
     COMPOSITE = "composite"
+    """Of several subjects; format 1.05 only."""
     ANOTHER = "another"
+    PROPERTY_RIGHT = "property_right"
+    MARKED = "marked"
+    """Goods with a marking code."""
+    NON_MARKED = "non_marked"
+    """Goods that need a marking code, sold without it."""
+    MARKED_EXCISE = "marked_excise"
+    NON_MARKED_EXCISE = "non_marked_excise"
 
 
 class PaymentMode(StrEnum):
@@ -77,20 +86,138 @@ class PaymentMode(StrEnum):
     FULL_PAYMENT = "full_payment"
     PARTIAL_PAYMENT = "partial_payment"
     """Partial, at delivery; the rest is on credit."""
+    CREDIT = "credit"
+    """Delivered on credit; nothing is paid yet."""
     CREDIT_PAYMENT = "credit_payment"
 
 
-class ReceiptItem(msgspec.Struct, frozen=True, kw_only=True):
+class Measure(StrEnum):
+    """Unit of a quantity (tag 2108, format 1.2)."""
+
+    PIECE = "piece"
+    GRAM = "gram"
+    KILOGRAM = "kilogram"
+    TON = "ton"
+    CENTIMETER = "centimeter"
+    DECIMETER = "decimeter"
+    METER = "meter"
+    SQUARE_CENTIMETER = "square_centimeter"
+    SQUARE_DECIMETER = "square_decimeter"
+    SQUARE_METER = "square_meter"
+    MILLILITER = "milliliter"
+    LITER = "liter"
+    CUBIC_METER = "cubic_meter"
+    KILOWATT_HOUR = "kilowatt_hour"
+    GIGACALORIE = "gigacalorie"
+    DAY = "day"
+    HOUR = "hour"
+    MINUTE = "minute"
+    SECOND = "second"
+    KILOBYTE = "kilobyte"
+    MEGABYTE = "megabyte"
+    GIGABYTE = "gigabyte"
+    TERABYTE = "terabyte"
+    ANOTHER = "another"
+
+
+class AgentType(StrEnum):
+    """Capacity in which the seller sells for another (tag 1222)."""
+
+    BANK_AGENT = "bank_agent"
+    BANK_SUBAGENT = "bank_subagent"
+    PAYMENT_AGENT = "payment_agent"
+    PAYMENT_SUBAGENT = "payment_subagent"
+    ATTORNEY = "attorney"
+    COMMISSIONER = "commissioner"
+    AGENT = "agent"
+
+
+class MarkFormat(StrEnum):
+    """Format of a marking code (tag 1163)."""
+
+    UNKNOWN = "unknown"
+    EAN_8 = "ean_8"
+    EAN_13 = "ean_13"
+    ITF_14 = "itf_14"
+    GS_1M = "gs_1m"
+    SHORT = "short"
+    FUR = "fur"
+    EGAIS_20 = "egais_20"
+    EGAIS_30 = "egais_30"
+
+
+class Agent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Agent of an item (tags 1222 and 1223). Bank agents have all fields but `receiver_phones`; payment agents have
+    `phones` and `receiver_phones`; the others have the type only. Phones are `+` and 10 to 15 digits."""
+
+    type: AgentType
+    operation: str | None = None
+    phones: tuple[str, ...] = ()
+    receiver_phones: tuple[str, ...] = ()
+    transfer_phones: tuple[str, ...] = ()
+    operator_name: str | None = None
+    operator_address: str | None = None
+    operator_inn: str | None = None
+
+
+class Supplier(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Supplier for whom an agent sells (tags 1224 and 1226)."""
+
+    name: str
+    inn: str
+    phone: str
+
+
+class MarkCode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Marking code of an item as read by a scanner, with its group separators. The item has the quantity 1."""
+
+    format: MarkFormat
+    value: str
+
+
+class ReceiptItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line of a receipt."""
 
     name: str
     """1 to 128 characters."""
     price_kopecks: int
-    """Price of one piece."""
-    quantity: int = 1
+    """Price of one unit, after discounts."""
+    thousandths: int = 1000
+    """Quantity in thousandths of the unit."""
+    measure: Measure = Measure.PIECE
     vat: Vat
     subject: PaymentSubject
     mode: PaymentMode
+    agent: Agent | None = None
+    supplier: Supplier | None = None
+    """Set if and only if there is an agent."""
+    mark: MarkCode | None = None
+    excise_kopecks: int | None = None
+    """Excise within the sum (tag 1229)."""
+    country: str | None = None
+    """Country of origin (tag 1230): two capital letters of ISO 3166."""
+    customs_declaration: str | None = None
+    """Number of the customs declaration (tag 1231)."""
+    additional: str | None = None
+    """Additional attribute of the item (tag 1191)."""
+
+    @property
+    def quantity(self) -> Decimal:
+        """The quantity without trailing zeros."""
+        whole, part = divmod(self.thousandths, 1000)
+        return Decimal(whole) if part == 0 else Decimal(self.thousandths).scaleb(-3).normalize()
+
+    @property
+    def amount_kopecks(self) -> int:
+        """Price times quantity, rounded half up to the kopeck."""
+        return (self.price_kopecks * self.thousandths + 500) // 1000
+
+
+class UserAttribute(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Additional attribute of a receipt (tag 1084)."""
+
+    name: str
+    value: str
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,10 +229,15 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     email: str | None = None
     phone: str | None = None
     """`+` and 10 to 15 digits. The receipt goes to the e-mail address or to the phone; at least one of them is set."""
+    name: str | None = None
+    """Name of the customer (tag 1227)."""
+    inn: str | None = None
+    """Taxpayer number of the customer (tag 1228)."""
+    attribute: UserAttribute | None = None
 
     @property
     def total_kopecks(self) -> int:
-        return sum(item.price_kopecks * item.quantity for item in self.items)
+        return sum(item.amount_kopecks for item in self.items)
 
     def __repr__(self) -> str:
         return "<receipt>"

@@ -167,6 +167,7 @@ class Payments(Group[Face]):
         ttl_minutes: int | None = None,
         client_info: Mapping[str, Any] | None = None,
         auto_return: bool | None = None,
+        receipt: Mapping[str, Any] | None = None,
         webhook_url: str | None = None,
         idempotency_key: str | UUID | None = None,
     ) -> Request[Payment]:
@@ -186,6 +187,7 @@ class Payments(Group[Face]):
             "ttl_minutes": ttl_minutes,
             "client_info": client_info,
             "auto_return": auto_return,
+            "receipt": receipt,
             "webhook_url": webhook_url,
         }
         return create("/payments", Payment, body, idempotency_key, renewable=True)

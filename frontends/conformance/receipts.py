@@ -6,11 +6,42 @@ import msgspec
 
 from ...ports.bank import Bank
 from ...ports.mandates import BindingRequest
-from ...ports.receipts import PaymentMode, PaymentSubject, Receipt, ReceiptItem, ReceiptNeed, TaxSystem, Vat
+from ...ports.receipts import (
+    Agent,
+    AgentType,
+    PaymentMode,
+    PaymentSubject,
+    Receipt,
+    ReceiptItem,
+    ReceiptNeed,
+    Supplier,
+    TaxSystem,
+    Vat,
+)
 from ..layers.wrapping import Call, wrapped
 
 EMAIL, PHONE = "payer-4711@example.com", "+79990004711"
 """Contacts of a fictional payer, which no fault may contain."""
+
+
+SUPPLIER = Supplier(name="OOO Sample", inn="5544332219", phone="+79000000000")
+_PHONES = ("+79000000001",)
+_OF_BANK = {
+    "operation": "Transfer",
+    "phones": _PHONES,
+    "transfer_phones": _PHONES,
+    "operator_name": "OOO Operator",
+    "operator_address": "Moscow",
+    "operator_inn": "5544332219",
+}
+_MORE: dict[AgentType, dict[str, Any]] = {
+    AgentType.BANK_AGENT: _OF_BANK,
+    AgentType.BANK_SUBAGENT: _OF_BANK,
+    AgentType.PAYMENT_AGENT: {"phones": _PHONES, "receiver_phones": _PHONES},
+    AgentType.PAYMENT_SUBAGENT: {"phones": _PHONES, "receiver_phones": _PHONES},
+}
+AGENTS = tuple(Agent(type=each, **_MORE.get(each, {})) for each in AgentType)
+"""An agent of each type, with the data that the type needs."""
 
 
 def receipt(kopecks: int, **item: Any) -> Receipt:

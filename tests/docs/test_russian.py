@@ -17,9 +17,9 @@ from tests.docs.test_blocks import ROOT
 from tests.tables import table
 
 PROMISED = (
-    "quickstart", "concepts", "payments", "window", "subscriptions", "refunds", "exchanges", "kyc", "webhooks",
-    "dashboard", "payloads", "settlement", "states", "errors", "limits", "versioning", "client", "sandbox", "testing",
-    "console", "coming-from-yookassa",
+    "quickstart", "concepts", "payments", "window", "subscriptions", "refunds", "receipts", "exchanges", "kyc",
+    "webhooks", "dashboard", "payloads", "settlement", "states", "errors", "limits", "versioning",
+    "client", "sandbox", "testing", "console", "coming-from-yookassa",
 )  # fmt: skip
 """Pages that must exist in Russian: for merchants, their support staff and operators."""
 ENGLISH, RUSSIAN = ROOT / "docs", ROOT / "docs/ru"

@@ -26,7 +26,7 @@ from .errors import failure_of
 from .mandates import Mandates
 from .notifications import NETWORKS, receive
 from .orders import INVOICE, NAME, Order, Orders, deadline, described, invoice
-from .receipts import receipt_fields
+from .receipts import ReceiptFormat, receipt_fields
 from .references import read_reference
 from .refund_book import Book
 from .refunds import Refunds
@@ -59,16 +59,17 @@ class TBank:
         base_url: str = PRODUCTION,
         mandates: bool = False,
         receipts: ReceiptNeed = ReceiptNeed.NONE,
+        receipt_format: ReceiptFormat = ReceiptFormat.V1_2,
     ) -> None:
         """`by_owner`: terminals of merchants, by our ids of their accounts, shops or terminals. `mandates`: whether
         payers may be bound and charged by these terminals. `receipts`: whether a cash register is connected to them; if
-        so, T-Bank accepts nothing without a receipt.
+        so, T-Bank accepts nothing without a receipt. `receipt_format`: the format of that register.
 
         Raises: NotConfigured.
         """
         self._can = msgspec.structs.replace(_CAN, receipts=receipts, mandates=mandates, mandate_charges=mandates)
         self._terminals = Terminals(terminal, by_owner)
-        self._calls = Calls(base_url, self._terminals, tools.clock)
+        self._calls = Calls(base_url, self._terminals, tools.clock, receipt_format)
         self._orders = Orders(self._calls, tools)
         self._refunds = Refunds(self._calls, tools.operation_log(NAME, Book), tools.clock)
         self._mandates = Mandates(self._orders, tools)
@@ -100,7 +101,7 @@ class TBank:
         if request.amount_kopecks <= 0:
             raise Refused("tbank: an invoice for nothing", reason="amount")
         orders, operation = self._orders, request.operation
-        receipt = receipt_fields(request.receipt, request.amount_kopecks)
+        receipt = receipt_fields(request.receipt, request.amount_kopecks, self._calls.receipts)
         terminal = self._terminals.of_request(request)
         due, text = deadline(request.expires_at, orders.clock.now())
         fresh = Order(kind=INVOICE, terminal=terminal.key, kopecks=request.amount_kopecks, expires_at=due)

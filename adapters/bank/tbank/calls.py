@@ -8,6 +8,7 @@ from ....ports.clock import Clock
 from ....ports.faults import Fault, NotConfigured, OutcomeUnknown, Unavailable
 from ...provider_http import Answer, ProviderHttp
 from .errors import HOUR, NOT_FOUND, fault_of
+from .receipts import ReceiptFormat
 from .references import Reference
 from .terminals import Terminal, Terminals
 from .tokens import token
@@ -20,8 +21,10 @@ _SECONDS = 15.0
 class Calls:
     """Calls of T-Bank with any of the terminals."""
 
-    def __init__(self, base_url: str, terminals: Terminals, clock: Clock) -> None:
+    def __init__(self, base_url: str, terminals: Terminals, clock: Clock, receipts: ReceiptFormat) -> None:
         self.terminals = terminals
+        self.receipts = receipts
+        """Format of the receipts of these terminals."""
         headers = {"Content-Type": "application/json"}
         self.http = ProviderHttp("tbank", base_url, limit=_SECONDS, headers=headers, clock=clock)
 

@@ -64,7 +64,7 @@ class Charges:
             return await self._orders.change(request.operation, order, failure=MANDATE_REVOKED)
         order, _ = await self._orders.begin(request.operation, fresh)
         # Always look for an existing payment first: a second payment for the same order would be a second debit.
-        receipt = receipt_fields(request.receipt, request.amount_kopecks)
+        receipt = receipt_fields(request.receipt, request.amount_kopecks, self._orders.calls.receipts)
         fields = {"Description": described(request.purpose), **receipt, **RECURRENT}
         return await self._orders.open(request.operation, order, fields, may_exist=True)
 

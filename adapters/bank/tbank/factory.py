@@ -20,6 +20,7 @@ def _make(tools: Tools, own: TBankSettings) -> Bank:
         base_url=own.url,
         mandates=own.mandates,
         receipts=own.receipts,
+        receipt_format=own.receipt_format,
     )
 
 

@@ -58,7 +58,7 @@ class Mandates:
         )
         if order.request_key is not None:
             return _binding(order)
-        receipt = receipt_fields(request.receipt, first or 0)
+        receipt = receipt_fields(request.receipt, first or 0, self._calls.receipts)
         fields: dict[str, Any] = {"Description": described(request.purpose), "RedirectDueDate": text}
         if first is None:
             return _binding(await self._link(request.operation, order, fields))

@@ -54,7 +54,7 @@ class Refunds:
                     if state is not None and await self._keep(reference, book, after):
                         return state
                     continue
-                receipt = receipt_fields(request.receipt, request.amount_kopecks)
+                receipt = receipt_fields(request.receipt, request.amount_kopecks, self._calls.receipts)
                 after = begun(after, request, seen, self._clock.now())
                 if await self._keep(reference, book, after):
                     return await self._send(reference, request, after, receipt)

@@ -14,6 +14,7 @@ from ....ports.settings import (
     read_provider_key,
     setting,
 )
+from .receipts import ReceiptFormat
 
 PRODUCTION = "https://securepay.tinkoff.ru"
 
@@ -34,4 +35,8 @@ class TBankSettings(AdapterSettings, frozen=True, kw_only=True):
         ReceiptNeed,
         setting("whether a cash register is connected that issues receipts under 54-FZ", read_choice(*ReceiptNeed)),
     ] = ReceiptNeed.NONE
+    receipt_format: Annotated[
+        ReceiptFormat,
+        setting("format of receipts of the terminal and its cash register", read_choice(*ReceiptFormat)),
+    ] = ReceiptFormat.V1_2
     url: Annotated[str, setting("address of the API", read_address)] = PRODUCTION

@@ -1,9 +1,13 @@
-"""Receipts by 54-FZ in YooKassa's codes. Its names of payment subjects are the same as ours."""
+"""Receipts by 54-FZ in YooKassa's codes. Its names of payment subjects and measures are the same as ours.
+
+Not verified with the service: how it rounds price times quantity, and whether it wants marking codes in base64
+(docs/receipts.md "Banks")."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from ....ports.receipts import PaymentMode, Receipt, TaxSystem, Vat
+from ....ports.faults import Refused
+from ....ports.receipts import PaymentMode, PaymentSubject, Receipt, ReceiptItem, TaxSystem, Vat
 from .wire import roubles
 
 TAX_SYSTEMS: Mapping[TaxSystem, int] = {
@@ -33,29 +37,59 @@ MODES: Mapping[PaymentMode, str] = {
     PaymentMode.ADVANCE: "advance",
     PaymentMode.FULL_PAYMENT: "full_payment",
     PaymentMode.PARTIAL_PAYMENT: "partial_payment",
+    PaymentMode.CREDIT: "credit",
     PaymentMode.CREDIT_PAYMENT: "credit_payment",
 }
 
 
+_MARKED = (PaymentSubject.MARKED, PaymentSubject.MARKED_EXCISE)
+_ITEMS = 100
+
+
 def receipt_of(receipt: Receipt | None) -> dict[str, Any]:
-    """Build the receipt field of a payment or refund; empty without a receipt."""
+    """Build the receipt field of a payment or refund; empty without a receipt. Raises: Refused `receipt` if YooKassa
+    has no field for what it says."""
     if receipt is None:
         return {}
-    customer = {"email": receipt.email, "phone": receipt.phone and receipt.phone.removeprefix("+")}
+    if not 0 < len(receipt.items) <= _ITEMS:
+        raise Refused("yookassa: a receipt has 1 to 100 items", reason="receipt")
+    if receipt.attribute is not None:
+        raise Refused("yookassa: the receipt of a payment has no additional attribute", reason="receipt")
+    customer = {
+        "full_name": receipt.name,
+        "inn": receipt.inn,
+        "email": receipt.email,
+        "phone": receipt.phone and receipt.phone.removeprefix("+"),
+    }
     return {
         "receipt": {
             "customer": {name: value for name, value in customer.items() if value},
             "tax_system_code": TAX_SYSTEMS[receipt.tax_system],
-            "items": [
-                {
-                    "description": item.name,
-                    "quantity": item.quantity,
-                    "amount": roubles(item.price_kopecks),
-                    "vat_code": VATS[item.vat],
-                    "payment_subject": item.subject.value,
-                    "payment_mode": MODES[item.mode],
-                }
-                for item in receipt.items
-            ],
+            "items": [_item(item) for item in receipt.items],
         }
+    }
+
+
+def _item(item: ReceiptItem) -> dict[str, Any]:
+    if item.agent is not None or item.additional is not None:
+        # YooKassa takes them only in receipts that are sent apart from payments.
+        raise Refused("yookassa: items of a payment have no agent and no additional attribute", reason="receipt")
+    if (item.mark is not None) is not (item.subject in _MARKED):
+        raise Refused("yookassa: a marked item has a code, and no other item has", reason="receipt")
+    more = {
+        "country_of_origin_code": item.country,
+        "customs_declaration_number": item.customs_declaration,
+        "excise": None if item.excise_kopecks is None else roubles(item.excise_kopecks)["value"],
+        "mark_mode": None if item.mark is None else "0",
+        "mark_code_info": None if item.mark is None else {item.mark.format.value: item.mark.value},
+    }
+    return {
+        "description": item.name,
+        "quantity": f"{item.quantity:f}",
+        "measure": item.measure.value,
+        "amount": roubles(item.price_kopecks),
+        "vat_code": VATS[item.vat],
+        "payment_subject": item.subject.value,
+        "payment_mode": MODES[item.mode],
+        **{name: value for name, value in more.items() if value is not None},
     }

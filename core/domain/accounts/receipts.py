@@ -49,6 +49,11 @@ class PaymentSubject(StrEnum):
     AGENT_COMMISSION = "agent_commission"
     COMPOSITE = "composite"
     ANOTHER = "another"
+    PROPERTY_RIGHT = "property_right"
+    MARKED = "marked"
+    NON_MARKED = "non_marked"
+    MARKED_EXCISE = "marked_excise"
+    NON_MARKED_EXCISE = "non_marked_excise"
 
 
 class PaymentMode(StrEnum):
@@ -59,6 +64,7 @@ class PaymentMode(StrEnum):
     ADVANCE = "advance"
     FULL_PAYMENT = "full_payment"
     PARTIAL_PAYMENT = "partial_payment"
+    CREDIT = "credit"
     CREDIT_PAYMENT = "credit_payment"
 
 

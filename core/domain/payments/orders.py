@@ -18,6 +18,8 @@ from ..days import parse_moment
 from ..errors import Refusal, shape_error, value_error
 from ..masked import Masked
 from ..money import Rub
+from ..receipts.carts import Cart
+from ..receipts.orders import Contact, ReceiptOrder, cart_of
 from ..shapes import check_metadata, check_text, check_uuid, has_control
 from ..web_addresses import is_web_address, web_address_fault
 from .payments import CONTACT_KEY, MINIMUM
@@ -94,6 +96,10 @@ class PaymentOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True
         bool | None,
         Meta(description="Whether the payer is returned automatically 5 seconds after success; your setting if absent"),
     ] = None
+    receipt: Annotated[
+        ReceiptOrder | None,
+        Meta(description="Items of the receipt by 54-FZ; without them the receipt has one item, by your settings"),
+    ] = None
     webhook_url: Annotated[
         Annotated[str, shared.limits(format="uri", maxLength=2048)] | None,
         Meta(description="Accepted without effect: webhooks go to the account's address"),
@@ -116,6 +122,15 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def amount(self) -> Rub:
         """The amount; valid only after the shape rule. Raises: ValueError."""
         return Rub.parse(self.order.amount_rub)
+
+    @cached_property
+    def cart(self) -> Cart | None:
+        """The order's receipt, if it has one; valid only after the shape rule. Raises: Refusal."""
+        order = self.order
+        if order.receipt is None:
+            return None
+        contact = Contact(email=order.client_email, phone=order.client_phone)
+        return cart_of(order.receipt, self.amount, self.caller.account.settings, contact)
 
 
 def _shape(case: Case) -> None:
@@ -168,6 +183,8 @@ def _values(case: Case) -> None:
     longest = case.caller.account.settings.ttl_minutes_max
     if order.ttl_minutes is not None and order.ttl_minutes > longest:
         raise value_error("ttl_minutes", f"is at most {longest}")
+    if order.receipt is not None:
+        case.cart  # noqa: B018 - read here, because it may break a rule
 
 
 def _acceptance(case: Case) -> None:

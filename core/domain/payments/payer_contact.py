@@ -8,12 +8,14 @@ import msgspec
 
 from ..accounts.receipts import is_email
 from ..masked import Masked
+from ..receipts.carts import Cart
 from .orders import PaymentOrder
 
 
-def private_data(order: PaymentOrder) -> bytes | None:
+def private_data(order: PaymentOrder, cart: Cart | None = None) -> bytes | None:
     """Return the data to store encrypted and never to return, as JSON; None when there is none."""
     data = {
+        "receipt": cart,
         "payer": order.payer,
         "client_phone": order.client_phone,
         "client_email": order.client_email,
@@ -24,11 +26,12 @@ def private_data(order: PaymentOrder) -> bytes | None:
 
 
 class PayerContact(Masked, frozen=True, kw_only=True):
-    """The part of `private_data` with the payer's contact and IP address; nothing reads the rest."""
+    """The part of `private_data` with the payer's contact, IP address and receipt; nothing reads the rest."""
 
     client_phone: str | None = None
     client_email: str | None = None
     client_info: dict[str, Any] | None = None
+    receipt: Cart | None = None
 
     @property
     def receipt_email(self) -> str | None:

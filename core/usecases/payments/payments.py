@@ -62,7 +62,8 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder, key_id: st
     if not fitting:
         raise outside_limits(routes)
     settings = caller.account.settings
-    terms = receipt_terms(settings, fitting, has_contact=has_receipt_contact(order))
+    cart = case.cart
+    terms = receipt_terms(settings, fitting, cart, has_contact=has_receipt_contact(order))
     able = [bank for bank in fitting if takes_without(bank, terms)]
     if not able:
         raise no_receipt(settings)
@@ -70,7 +71,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder, key_id: st
     if bank is None:
         raise no_route(away=True)
     payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())
-    private = private_data(order)
+    private = private_data(order, None if terms is None else cart)
     ttl_minutes = order.ttl_minutes if terminal is None or terminal.own_lifetime else None
     # Build it in two steps: with more than 15 keyword arguments Python fills a dictionary item by item, which is
     # slower.

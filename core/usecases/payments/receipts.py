@@ -5,6 +5,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from ....ports.bank import Bank
 from ....ports.bundle import Ports
 from ....ports.receipts import PaymentMode, PaymentSubject, Receipt, ReceiptItem, ReceiptNeed, TaxSystem, Vat
@@ -13,6 +15,7 @@ from ...domain.accounts.receipts import ReceiptTerms, receipts_lack
 from ...domain.errors import Refusal
 from ...domain.payments.payer_contact import PayerContact, payer_contact
 from ...domain.payments.payments import Payment
+from ...domain.receipts.carts import Cart, part_of
 from ..common.encrypted import private_aad
 
 _WRITES_NONE: Final = ReceiptNeed.NONE
@@ -23,12 +26,16 @@ _NAME_LONGEST = 128
 """Longest name of an item (tag 1030)."""
 
 
-def receipt_terms(settings: Settings, routes: Sequence[Bank], *, has_contact: bool) -> ReceiptTerms | None:
+def receipt_terms(
+    settings: Settings, routes: Sequence[Bank], cart: Cart | None = None, *, has_contact: bool
+) -> ReceiptTerms | None:
     """Return the receipt terms of a new payment that may go by these banks; None if none of them writes receipts, or
-    data for one is missing.
+    data for one is missing. `cart`: the receipt that the merchant sent.
     """
     for bank in routes:  # A loop, not a generator: every new payment runs it, mostly with one bank.
         if bank.capabilities.receipts is not _WRITES_NONE:
+            if cart is not None:
+                return cart.terms
             return settings.receipt_terms(has_contact=has_contact)
     return None
 
@@ -65,6 +72,9 @@ def receipt_of(ports: Ports, payment: Payment, bank: Bank, kopecks: int | None =
     if terms is None or bank.capabilities.receipts is _WRITES_NONE:
         return None
     contact = contact_of(ports, payment)
+    if contact.receipt is not None:
+        amount = payment.amount.kopecks if kopecks is None else kopecks
+        return sent_receipt(part_of(contact.receipt, amount))
     item = ReceiptItem(
         name=purpose_of(payment)[:_NAME_LONGEST],
         price_kopecks=payment.amount.kopecks if kopecks is None else kopecks,
@@ -78,6 +88,11 @@ def receipt_of(ports: Ports, payment: Payment, bank: Bank, kopecks: int | None =
         email=contact.receipt_email or terms.email,
         phone=contact.client_phone,
     )
+
+
+def sent_receipt(cart: Cart) -> Receipt:
+    """Return the cart in the types of the port: its fields and words are the same."""
+    return msgspec.convert(msgspec.to_builtins(cart), type=Receipt)
 
 
 def purpose_of(payment: Payment) -> str:

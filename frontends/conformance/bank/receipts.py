@@ -6,6 +6,9 @@ import pytest
 from ....ports.bank import RefundRequest
 from ....ports.faults import Fault, Refused
 from ....ports.receipts import (
+    MarkCode,
+    MarkFormat,
+    Measure,
     PaymentMode,
     PaymentSubject,
     Receipt,
@@ -14,13 +17,14 @@ from ....ports.receipts import (
     ReceiptRequest,
     ReceiptStatus,
     TaxSystem,
+    UserAttribute,
     Vat,
 )
 from ..bank_harness import BankHarness
 from ..expectations import must_answer, must_raise
 from ..harnesses import check_hidden
 from ..operation_ids import operation_id
-from ..receipts import EMAIL, PHONE, receipt
+from ..receipts import AGENTS, EMAIL, PHONE, SUPPLIER, receipt
 from .kit import OPERATION
 
 
@@ -54,6 +58,27 @@ class TestReceipts:
         taken = [await self._takes(bank_harness, number, each) for number, each in enumerate(told)]
         assert any(taken), "a bank that writes receipts must take one of the words of each kind"
 
+    async def test_items_in_full_are_taken_or_refused_for_certain(self, bank_harness: BankHarness) -> None:
+        """Units, goods of an agent, marked goods, imported goods: an adapter has fields for them, or refuses."""
+        _need(bank_harness)
+        with must_answer("a quantity of another unit makes an invoice"):
+            assert await self._takes(bank_harness, 900, receipt(100_00, measure=Measure.KILOGRAM, thousandths=1000))
+        told = [receipt(80_00, measure=measure, thousandths=1250) for measure in Measure]
+        told += [receipt(100_00, agent=agent, supplier=SUPPLIER) for agent in AGENTS]
+        told += [
+            receipt(100_00, subject=PaymentSubject.MARKED, mark=MarkCode(format=form, value="0" * 14))
+            for form in MarkFormat
+        ]
+        told += [
+            receipt(100_00, country="CN", customs_declaration="10702030/060625/5000001"),
+            receipt(100_00, subject=PaymentSubject.EXCISE, excise_kopecks=10_50),
+            receipt(100_00, additional="row 5"),
+            msgspec.structs.replace(receipt(100_00), name="Anna Orlova", inn="500100732259"),
+            msgspec.structs.replace(receipt(100_00), attribute=UserAttribute(name="Order", value="17")),
+        ]
+        for number, each in enumerate(told, 1000):
+            await self._takes(bank_harness, number, each)
+
     async def _takes(self, harness: BankHarness, number: int, told: Receipt) -> bool:
         request = msgspec.structs.replace(harness.request(operation_id("pay", number)), receipt=told)
         try:
@@ -72,7 +97,7 @@ class TestReceipts:
     async def test_it_may_have_several_items_and_of_each_several(self, bank_harness: BankHarness) -> None:
         _need(bank_harness)
         [item] = receipt(33_33).items
-        several = (item, msgspec.structs.replace(item, price_kopecks=1, quantity=3))
+        several = (item, msgspec.structs.replace(item, price_kopecks=1, thousandths=3000))
         told = msgspec.structs.replace(receipt(1), items=several)
         request = msgspec.structs.replace(bank_harness.request(OPERATION, 33_36), receipt=told)
         with must_answer("a receipt with several items, and items of several pieces, makes an invoice"):

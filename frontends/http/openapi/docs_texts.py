@@ -94,6 +94,7 @@ SYNONYMS: Mapping[str, str] = {
     "payments#how-it-ends": "cancel payment void abort отменить отмена платежа",
     "payments#receipts": "54-fz vat tax fiscal чек ндс",
     "quickstart": "install getting started tutorial установка",
+    "receipts": "54-fz vat tax fiscal cash register чек ндс касса",
     "refunds#asking-for-one": "money back return chargeback вернуть деньги",
     "sandbox#amounts-that-act-by-themselves": "test card cards number decline тестовая карта",
     "settlement#payouts": "withdraw withdrawal вывод",

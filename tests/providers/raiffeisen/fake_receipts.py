@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from tests.providers.raiffeisen.fake_people import FakePeople
@@ -13,6 +13,9 @@ _VATS = {"NONE", *(f"VAT{each}" for each in (0, 5, 7, 10, 20, 22, 105, 107, 110,
 _FORMER_VATS = {"none", "vat0", "vat10", "vat110", "vat20", "vat120"}
 _OBJECTS = {"COMMODITY", "EXCISE", "JOB", "SERVICE", "PAYMENT", "ANOTHER"}
 _MODES = {"FULL_PREPAYMENT", "FULL_PAYMENT", "ADVANCE", "PREPAYMENT"}
+_NEW_OBJECTS = _OBJECTS | {
+    f"{kind}_MARKING_{code}" for kind in ("COMMODITY", "EXCISE") for code in ("NO_CODE", "WITH_CODE")
+}
 _ITEM = {"name", "price", "quantity", "amount", "paymentObject", "vatType"}
 
 
@@ -48,17 +51,22 @@ class FakeReceipts(FakePeople):
         return _shown(saved)
 
     def _item_amount(self, item: Mapping[str, Any]) -> Decimal:
-        objects, vats, fields = _OBJECTS, _VATS, _ITEM | {"paymentMode"}
+        objects, vats, fields = _NEW_OBJECTS, _VATS, _ITEM | {"paymentMode", "measurementUnit"}
         if self.is_former:
             objects, vats, fields = {each.lower() for each in _OBJECTS}, _FORMER_VATS, _ITEM
-        if item.keys() != fields or not 1 <= len(item["name"]) <= 128:
+        more = set() if self.is_former else {"agentType", "supplierInfo", "marking"}
+        if fields - item.keys() or item.keys() - fields - more or not 1 <= len(item["name"]) <= 128:
             raise Rejected("RECEIPT_VALIDATION_FAILED")
         if item["paymentObject"] not in objects or item["vatType"] not in vats:
             raise Rejected("RECEIPT_VALIDATION_FAILED")
         if not self.is_former and item["paymentMode"] not in _MODES:
             raise Rejected("RECEIPT_VALIDATION_FAILED")
         price, amount = (amount_in({"amount": item[name]}, "RECEIPT_VALIDATION_FAILED") for name in ("price", "amount"))
-        if price * Decimal(item["quantity"]) != amount:
+        if ("marking" in item) is not item["paymentObject"].endswith("_WITH_CODE"):
+            raise Rejected("RECEIPT_VALIDATION_FAILED")
+        if ("agentType" in item) is not ("supplierInfo" in item):
+            raise Rejected("RECEIPT_VALIDATION_FAILED")
+        if (price * Decimal(item["quantity"])).quantize(Decimal("0.01"), ROUND_HALF_UP) != amount:
             raise Rejected("RECEIPT_VALIDATION_FAILED")
         return amount
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from cambist.testing import ProviderRequest
@@ -83,19 +84,56 @@ def check(method: str, given: Body) -> None:
             raise No("209", key)
 
 
+_ITEM = {"Name", "Price", "Quantity", "Amount", "Tax", "PaymentMethod", "PaymentObject"}
+_MORE_1_2 = {"MarkCode", "MarkProcessingMode", "UserData", "Excise", "CountryCode", "DeclarationNumber"}
+_AGENT = {
+    "bank_paying": {"OperationName", "Phones", "TransferPhones", "OperatorName", "OperatorAddress", "OperatorInn"},
+    "paying": {"Phones", "ReceiverPhones"},
+}
+
+
+def check_item(item: Body, version: str) -> None:
+    """The fields that an item has in this format."""
+    needed = _ITEM | ({"MeasurementUnit"} if version == "1.2" else set())
+    allowed = needed | {"AgentData", "SupplierInfo"} | (_MORE_1_2 if version == "1.2" else set())
+    if needed - item.keys() or item.keys() - allowed:
+        raise No("308", "Items")
+    if ("MarkCode" in item) is not str(item["PaymentObject"]).endswith("_with_marking_code"):
+        raise No("308", "Items.MarkCode")
+    if "MarkCode" in item and (item["MarkCode"].keys() != {"MarkCodeType", "Value"} or item["Quantity"] != 1):
+        raise No("308", "Items.MarkCode")
+    if not re.fullmatch(r"[0-9]{3}", item.get("CountryCode", "643")):
+        raise No("308", "Items.CountryCode")
+    if ("AgentData" in item) is not ("SupplierInfo" in item):
+        raise No("319", "SupplierInfo")
+    if "AgentData" in item:
+        kind = item["AgentData"]["AgentSign"].rpartition("_")[0]
+        if item["AgentData"].keys() != {"AgentSign"} | _AGENT.get(kind, set()):
+            raise No("317", "AgentData")
+        if not re.fullmatch(r"[0-9]{10}|[0-9]{12}", item["SupplierInfo"]["Inn"]):
+            raise No("320", "SupplierInfo.Inn")
+
+
 def check_receipt(receipt: Body, amount: int | None) -> None:
     """Raises: No where T-Bank would refuse it."""
-    if receipt.keys() - {"Items", "Taxation", "Email", "Phone", "FfdVersion", "Payments"} or not receipt.get("Items"):
+    version = receipt.get("FfdVersion", "1.05")
+    known = {"Items", "Taxation", "Email", "Phone", "FfdVersion", "Payments"}
+    if version == "1.2":
+        known |= {"Customer", "CustomerInn", "AddUserProp"}
+    if receipt.keys() - known or not receipt.get("Items") or version not in ("1.05", "1.2"):
         raise No("308", "Receipt")
     if receipt.get("Taxation") not in ("osn", "usn_income", "usn_income_outcome", "esn", "patent"):
         raise No("308", "Taxation")
     if not any(isinstance(receipt.get(name), str) and 0 < len(receipt[name]) <= 64 for name in ("Email", "Phone")):
         raise No("308", "Email, Phone")
     for item in receipt["Items"]:
-        if item.keys() != {"Name", "Price", "Quantity", "Amount", "Tax", "PaymentMethod", "PaymentObject"}:
-            raise No("308", "Items")
-        if not 0 < len(item["Name"]) <= 128 or item["Price"] * item["Quantity"] != item["Amount"]:
+        check_item(item, version)
+        quantity = Decimal(str(item["Quantity"]))
+        amount_of = (item["Price"] * quantity).quantize(Decimal(1), ROUND_HALF_UP)
+        if not 0 < len(item["Name"]) <= 128 or amount_of != item["Amount"]:
             raise No("308", "Items.Amount")
+        if quantity <= 0 or len(f"{quantity}") > 9 or -quantity.as_tuple().exponent > 3:  # type: ignore[operator]
+            raise No("310", "Items.Quantity")
         if not re.fullmatch(r"none|vat(0|5|7|10|20|22|105|107|110|120|122)", item["Tax"]):
             raise No("308", "Items.Tax")
     if amount is not None and sum(item["Amount"] for item in receipt["Items"]) != amount:

@@ -3,6 +3,7 @@ name."""
 
 import re
 from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,9 +12,12 @@ _AMOUNT = re.compile(r"[0-9]+\.[0-9]{2}\Z")
 _PHONE = re.compile(r"[0-9]{4,15}\Z")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\Z")
 _ITEM = ("description", "amount", "vat_code", "quantity", "payment_subject", "payment_mode")
+_ITEM_1_2 = (
+    *("measure", "country_of_origin_code", "customs_declaration_number", "excise", "mark_mode", "mark_code_info"),
+)
 _SUBJECTS = {
     *("commodity", "excise", "job", "service", "intellectual_activity", "payment", "agent_commission"),
-    *("composite", "another"),
+    *("composite", "another", "property_right", "marked", "non_marked", "marked_excise", "non_marked_excise"),
 }
 _MODES = {
     *("full_prepayment", "partial_prepayment", "advance", "full_payment", "partial_payment", "credit"),
@@ -91,6 +95,25 @@ def check_confirmation(body: Body) -> str:
     return str(asked["type"])
 
 
+def check_item_1_2(item: Body) -> None:
+    """The fields of format 1.2, by YooKassa's OpenAPI file."""
+    if not isinstance(item["quantity"], str) or not re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,3})?", item["quantity"]):
+        raise Wrong("receipt.items.quantity")
+    if Decimal(item["quantity"]) <= 0 or not re.fullmatch(r"[a-z_]+", item["measure"]):
+        raise Wrong("receipt.items.quantity")
+    if not re.fullmatch(r"[A-Z]{2}", item.get("country_of_origin_code", "RU")):
+        raise Wrong("receipt.items.country_of_origin_code")
+    if not 1 <= len(item.get("customs_declaration_number", "1")) <= 32:
+        raise Wrong("receipt.items.customs_declaration_number")
+    if not re.fullmatch(r"[0-9]+\.[0-9]{2}", item.get("excise", "1.00")):
+        raise Wrong("receipt.items.excise")
+    is_marked = item["payment_subject"] in ("marked", "marked_excise")
+    if is_marked is not ("mark_code_info" in item) or is_marked is not (item.get("mark_mode") == "0"):
+        raise Wrong("receipt.items.mark_code_info")
+    if is_marked and (len(item["mark_code_info"]) != 1 or item["quantity"] != "1"):
+        raise Wrong("receipt.items.mark_code_info")
+
+
 def check_receipt(body: Body, total: int, *, required: bool) -> None:
     """The sum of its items is the amount; one address of the customer is there."""
     if "receipt" not in body:
@@ -115,13 +138,16 @@ def check_receipt(body: Body, total: int, *, required: bool) -> None:
             "quantity",
             "payment_subject",
             "payment_mode",
+            *_ITEM_1_2,
             of="receipt.items.",
         )
+        check_item_1_2(item)
         if not 0 < len(item["description"]) <= 128 or not 1 <= item["vat_code"] <= 12:
             raise Wrong("receipt.items")
         if item["payment_subject"] not in _SUBJECTS or item["payment_mode"] not in _MODES:
             raise Wrong("receipt.items")
-        found += kopecks(item["amount"], "receipt.items.amount", 0) * int(item["quantity"])
+        price = kopecks(item["amount"], "receipt.items.amount", 0)
+        found += int((price * Decimal(item["quantity"])).quantize(Decimal(1), ROUND_HALF_UP))
     if found != total:
         raise Wrong("receipt.items", "its sum is not the amount")
 

@@ -13,6 +13,7 @@ from cambist.adapters.bank.yookassa.receipts import MODES, TAX_SYSTEMS, VATS, re
 from cambist.adapters.bank.yookassa.shops import Shop, Shops, read_shops
 from cambist.adapters.provider_http import Answer
 from cambist.frontends.conformance.operation_ids import suspense_ids
+from cambist.frontends.conformance.receipts import AGENTS, SUPPLIER, receipt
 from cambist.ports import (
     InvoiceRequest,
     InvoiceStatus,
@@ -22,7 +23,16 @@ from cambist.ports import (
     Refused,
     Unavailable,
 )
-from cambist.ports.receipts import PaymentMode, PaymentSubject, Receipt, ReceiptItem, TaxSystem, Vat
+from cambist.ports.receipts import (
+    MarkCode,
+    MarkFormat,
+    PaymentMode,
+    PaymentSubject,
+    Receipt,
+    ReceiptItem,
+    TaxSystem,
+    Vat,
+)
 from cambist.ports.remittances import RemittanceStatus
 from tests.tables import table
 
@@ -221,7 +231,7 @@ def test_receipt_is_sent_in_yookassas_codes() -> None:
     item = ReceiptItem(
         name="Чай",
         price_kopecks=4_35,
-        quantity=2,
+        thousandths=2000,
         vat=Vat.VAT_22,
         subject=PaymentSubject.COMMODITY,
         mode=PaymentMode.PREPAYMENT,
@@ -234,7 +244,8 @@ def test_receipt_is_sent_in_yookassas_codes() -> None:
             "items": [
                 {
                     "description": "Чай",
-                    "quantity": 2,
+                    "quantity": "2",
+                    "measure": "piece",
                     "amount": {"value": "4.35", "currency": "RUB"},
                     "vat_code": 11,
                     "payment_subject": "commodity",
@@ -244,3 +255,40 @@ def test_receipt_is_sent_in_yookassas_codes() -> None:
         }
     }
     assert receipt_of(None) == {}
+
+
+def test_item_in_full_has_yookassas_fields() -> None:
+    sent = receipt(
+        100_00,
+        subject=PaymentSubject.MARKED,
+        mark=MarkCode(format=MarkFormat.GS_1M, value="01\x1d91"),
+        country="CN",
+        customs_declaration="10702030",
+        excise_kopecks=10_05,
+    )
+    found = receipt_of(msgspec.structs.replace(sent, name="Anna", inn="500100732259"))["receipt"]
+    assert found["customer"]["full_name"] == "Anna"
+    assert found["customer"]["inn"] == "500100732259"
+    [item] = found["items"]
+    assert {name: item[name] for name in item if name not in ("description", "amount", "vat_code")} == {
+        "quantity": "1",
+        "measure": "piece",
+        "payment_subject": "marked",
+        "payment_mode": "full_payment",
+        "country_of_origin_code": "CN",
+        "customs_declaration_number": "10702030",
+        "excise": "10.05",
+        "mark_mode": "0",
+        "mark_code_info": {"gs_1m": "01\x1d91"},
+    }
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"agent": AGENTS[-1], "supplier": SUPPLIER}, {"additional": "shelf"}, {"subject": PaymentSubject.MARKED}],
+)
+def test_item_that_a_payment_cannot_have_is_refused(fields: dict[str, Any]) -> None:
+    """YooKassa's schema of payments has no agent and no supplier; its separate receipts have them."""
+    with pytest.raises(Refused) as refused:
+        receipt_of(receipt(100_00, **fields))
+    assert refused.value.reason == "receipt"

@@ -104,12 +104,12 @@ async def configured(app: TestApp, **more: str) -> None:
     await set_settings(app.ports, app.account.account_id, {**SETTINGS, **more})
 
 
-async def post(app: TestApp, path: str, body: dict[str, str]) -> httpx.Response:
+async def post(app: TestApp, path: str, body: dict[str, Any]) -> httpx.Response:
     headers = app.headers("live", Idempotency_Key=str(uuid4()))
     return await app.http.post(f"/api/v1{path}", json=body, headers=headers)
 
 
-def written(kopecks: int, name: str, **contact: str) -> Receipt:
+def written(kopecks: int, name: str, **contact: Any) -> Receipt:
     """Return the receipt sent to the cash register with these settings."""
     item = ReceiptItem(
         name=name,
@@ -400,3 +400,97 @@ async def test_oldest_waiting_receipt_is_named_whatever_its_id(app: TestApp, kin
     [waiting] = [each for each in (await read_action_items(app.ports)).found if each.kind == "receipt"]
     assert (waiting.object_id, waiting.since) == oldest
     assert waiting.text.startswith(f"{MOST}+ receipts of ")
+
+
+GS1M = {"format": "gs_1m", "value": "0104600000000008215Cup\x1d91EE10\x1d92abcdef=="}
+CART: dict[str, Any] = {
+    "customer": {"email": EMAIL},
+    "tax_system": "osn",
+    "discount": "100.00",
+    "items": [
+        {
+            "name": "Tea",
+            "price": "120.00",
+            "quantity": "1.5",
+            "measure": "kilogram",
+            "vat": "22",
+            "method": "full_payment",
+        },
+        {
+            "name": "Cup",
+            "price": "333.33",
+            "quantity": "3",
+            "vat": "22",
+            "subject": "commodity",
+            "method": "full_payment",
+        },
+        {
+            "name": "Book",
+            "price": "250.01",
+            "vat": "10",
+            "subject": "marked",
+            "method": "full_payment",
+            "mark_code": GS1M,
+        },
+        {"name": "Delivery", "price": "70.00", "vat": "none", "subject": "service", "method": "full_payment"},
+    ],
+}
+
+
+async def test_items_of_the_request_go_to_the_register(app: TestApp, till: Till) -> None:
+    await configured(app)
+    answer = await app.create({"amount_rub": "1400.00", "receipt": CART}, mode="live")
+    assert answer.status_code == 201, answer.text
+    assert "receipt" not in answer.json()
+    sent = till.last.receipt
+    assert [(each.name, each.price_kopecks, str(each.quantity), each.amount_kopecks) for each in sent.items] == [
+        ("Tea", 112_00, "1.5", 168_00),
+        ("Cup", 311_11, "3", 933_33),
+        ("Book", 233_34, "1", 233_34),
+        ("Delivery", 65_33, "1", 65_33),
+    ]
+    assert (sent.email, sent.tax_system, sent.total_kopecks) == (EMAIL, receipts.TaxSystem.OSN, 1400_00)
+    assert sent.items[2].mark == receipts.MarkCode(format=receipts.MarkFormat.GS_1M, value=GS1M["value"])
+    assert sent.items[0].subject is receipts.PaymentSubject.COMMODITY  # the account's
+    payment = await app.ports.storage.get(Payment, answer.json()["id"])
+    assert payment is not None
+    assert payment.private is not None
+    assert b"Book" not in payment.private
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "path"),
+    [
+        ({"items": [{"name": "Tea"}]}, 400, "receipt.items[0]"),
+        ({"items": [{"name": 1, "price": "1.00"}]}, 400, "receipt.items[0].name"),
+        ({"items": [{"name": "Tea", "price": "1400.00"}, {"name": "", "price": "1.00"}]}, 422, "receipt.items[1].name"),
+        ({"discount": "100.01"}, 422, "receipt.items"),
+        ({"surprise": 1}, 400, "receipt"),
+    ],
+)
+async def test_wrong_receipt_is_refused_naming_item_and_field(
+    app: TestApp, till: Till, change: dict[str, Any], status: int, path: str
+) -> None:
+    await configured(app)
+    refused = await app.create({"amount_rub": "1400.00", "receipt": {**CART, **change}}, mode="live")
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"]) == (status, "VALIDATION_ERROR"), refused.text
+    assert error["details"][0]["path"].startswith(path)
+    assert till.asked == []
+
+
+async def test_items_need_no_settings_of_the_account(app: TestApp, till: Till) -> None:
+    items = [{**each, "subject": each.get("subject", "commodity")} for each in CART["items"]]
+    answer = await app.create({"amount_rub": "1400.00", "receipt": {**CART, "items": items}}, mode="live")
+    assert answer.status_code == 201, answer.text
+    assert till.last.receipt.total_kopecks == 1400_00
+
+
+@pytest.mark.parametrize("till", [ReceiptNeed.NONE], indirect=True)
+async def test_items_are_dropped_where_no_bank_writes_receipts(app: TestApp, till: Till) -> None:
+    items = [{**each, "subject": each.get("subject", "commodity")} for each in CART["items"]]
+    answer = await app.create({"amount_rub": "1400.00", "receipt": {**CART, "items": items}}, mode="live")
+    assert answer.status_code == 201, answer.text
+    payment = await app.ports.storage.get(Payment, answer.json()["id"])
+    assert payment is not None
+    assert (till.last.receipt, payment.private, payment.receipt) == (None, None, None)
