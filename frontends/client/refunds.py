@@ -63,6 +63,7 @@ class Refunds(Group[Face]):
         amount_rub: Amount | None = None,
         external_id: str | None = None,
         reason: str | None = None,
+        receipt: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | UUID | None = None,
     ) -> Request[Refund]:
@@ -72,6 +73,7 @@ class Refunds(Group[Face]):
             "amount_rub": amount_or_none(amount_rub),
             "external_id": external_id,
             "reason": reason,
+            "receipt": receipt,
             "metadata": metadata,
         }
         return create("/refunds", Refund, body, idempotency_key)

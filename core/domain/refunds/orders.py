@@ -12,6 +12,7 @@ from ..errors import Refusal, shape_error
 from ..masked import Masked
 from ..money import Rub
 from ..payments.payments import Payment, PaymentStatus
+from ..receipts.orders import ReceiptOrder
 from ..shapes import check_metadata, check_text
 from .refunds import Refund, came_of, remainder
 
@@ -36,6 +37,10 @@ class RefundOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True)
     reason: Annotated[
         Annotated[str, shared.limits(maxLength=255)] | None,
         Meta(description="Reason for people, at most 255 characters"),
+    ] = None
+    receipt: Annotated[
+        ReceiptOrder | None,
+        Meta(description="Items that are returned; without them each line of the payment's receipt in proportion"),
     ] = None
     metadata: Annotated[dict[str, Any] | None, shared.METADATA] = None
     """Stored unchanged: the service writes nothing into a refund's metadata, so no key is reserved."""

@@ -121,6 +121,8 @@ class Refund(msgspec.Struct, frozen=True, kw_only=True):
     the bank has the money. An operator settles this with the bank and the merchant."""
     contradiction_seen: bool = False
     """Whether an operator has settled it."""
+    private: bytes | None = None
+    """Encrypted: the receipt that the merchant sent, if the payment has receipts."""
     sequence: int = 0
     """Rises by one with every event about it; the webhook header X-Webhook-Sequence."""
     version: int = 0

@@ -27,6 +27,7 @@ from ...domain.people.notifications import TelegramChat
 from ...domain.people.payment_notes import PaymentNotes
 from ...domain.people.people import Invitation, Letter, User
 from ...domain.people.views import SavedViews
+from ...domain.refunds.refunds import Refund
 from ...domain.settlement.withdrawals import Withdrawal
 from ...domain.subscriptions.subscriptions import Subscription
 from ...domain.webhooks.endpoints import WebhookEndpoint
@@ -100,6 +101,10 @@ def saved_views_aad(membership_id: str) -> str:
 
 def private_aad(payment_id: str) -> str:
     return f"payments.private:{payment_id}"
+
+
+def refund_aad(refund_id: str) -> str:
+    return f"refunds.private:{refund_id}"
 
 
 def mandate_aad(subscription_id: str) -> str:
@@ -528,6 +533,7 @@ ENCRYPTED_FIELDS: tuple[EncryptedField, ...] = (
     EncryptedField(TelegramChat, "chat", telegram_chat_aad),
     EncryptedField(SavedViews, "views", saved_views_aad),
     EncryptedField(Payment, "private", private_aad),
+    EncryptedField(Refund, "private", refund_aad),
     EncryptedField(Payment, "payer_name", payer_name_aad),
     EncryptedField(Subscription, "mandate_token", mandate_aad),
     EncryptedField(Client, "phone", client_phone_aad),

@@ -16,6 +16,7 @@ from ....ports.jobs import Job
 from ....ports.receipts import ReceiptBank, ReceiptNeed, ReceiptRequest, ReceiptStatus
 from ....ports.storage import Unit
 from ...domain.payments.payments import BindingCharge, Payment, PaymentMove
+from ...domain.receipts.carts import Cart
 from ..common.schedule import FollowUp, pause_after, reschedule_at
 from .receipts import receipt_of
 
@@ -83,14 +84,24 @@ async def write_sale(ports: Ports, job: Job) -> None:
     await write(ports, job, payment, payment.id, came.kopecks)
 
 
-async def write(ports: Ports, job: Job, payment: Payment, operation: str, kopecks: int, *, back: bool = False) -> None:
-    """Run a receipt's job once: it ends when the receipt is written, and is rescheduled otherwise."""
+async def write(
+    ports: Ports,
+    job: Job,
+    payment: Payment,
+    operation: str,
+    kopecks: int,
+    *,
+    back: bool = False,
+    cart: Cart | None = None,
+) -> None:
+    """Run a receipt's job once: it ends when the receipt is written, and is rescheduled otherwise. `cart`: the receipt
+    that the merchant sent for this refund."""
     register = register_of(ports, payment)
     if register is None:
         await reschedule_at(ports, job, None)
         return
     bank, cash = register
-    receipt = receipt_of(ports, payment, bank, kopecks)
+    receipt = receipt_of(ports, payment, bank, kopecks, cart)
     if receipt is None:
         raise ValueError(f"{payment.id} has terms of receipts, and no receipt")
     request = ReceiptRequest(

@@ -64,13 +64,17 @@ def contact_of(ports: Ports, payment: Payment) -> PayerContact:
     return payer_contact(ports.vault.decrypt(payment.private, private_aad(payment.id)))
 
 
-def receipt_of(ports: Ports, payment: Payment, bank: Bank, kopecks: int | None = None) -> Receipt | None:
+def receipt_of(
+    ports: Ports, payment: Payment, bank: Bank, kopecks: int | None = None, cart: Cart | None = None
+) -> Receipt | None:
     """Return the receipt of the payment, or of `kopecks` of it; None if the bank writes none or the payment has no
-    terms.
+    terms. `cart`: the receipt that the merchant sent for this part.
     """
     terms = payment.receipt
     if terms is None or bank.capabilities.receipts is _WRITES_NONE:
         return None
+    if cart is not None:
+        return sent_receipt(cart)
     contact = contact_of(ports, payment)
     if contact.receipt is not None:
         amount = payment.amount.kopecks if kopecks is None else kopecks

@@ -13,6 +13,7 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotSupported, Refused
 from ....ports.searching import find_refund
 from ...domain.payments.payments import Payment
+from ...domain.receipts.carts import Cart
 from ..common.forgotten import sent_at_earliest
 from ..common.schedule import next_ask, next_late_status_poll
 from ..gateways.watch import Banked, at_bank
@@ -64,7 +65,12 @@ class BankRefunds(Followed[S, RefundState, Bank]):
         request, came = self.request(subject), self.banked(subject)
         if not isinstance(came, Payment):
             return request  # Exchanges have no receipts.
-        return msgspec.structs.replace(request, receipt=receipt_of(ports, came, bank, request.amount_kopecks))
+        cart = self.returned(ports, subject)
+        return msgspec.structs.replace(request, receipt=receipt_of(ports, came, bank, request.amount_kopecks, cart))
+
+    def returned(self, _ports: Ports, _subject: S, /) -> Cart | None:
+        """Return the receipt that the merchant sent for this money; None without one."""
+        return None
 
     def refused(self, _subject: S, fault: Refused | NotSupported, /) -> RefundState:
         reason = fault.reason if isinstance(fault, Refused) else NOT_SUPPORTED

@@ -19,6 +19,7 @@ from ....ports.storage import Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Mode
 from ...domain.payments.payments import Payment
+from ...domain.receipts.carts import Cart
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus, RefundTrigger, gives_up_at, moved_to
 from ..common.quarantine import forgotten_since, holds_back
 from ..common.simulated import is_advanced_over
@@ -26,6 +27,7 @@ from ..operations.operation import Looked, Want
 from .bank_refunds import NOT_SUPPORTED, BankRefunds, next_reversal_poll, next_status_poll
 from .contradictions import heard_of_completed, heard_of_failed
 from .money import take, take_executed
+from .receipts import returned_items
 from .steps import CARRY_OUT, GIVE_UP, RACES, move, payment_of
 
 _S = RefundStatus
@@ -72,6 +74,9 @@ class Refunds(BankRefunds[Refunding]):
 
     def banked(self, subject: Refunding, /) -> Payment:
         return subject.payment
+
+    def returned(self, ports: Ports, subject: Refunding, /) -> Cart | None:
+        return returned_items(ports, subject.refund)
 
     def request(self, subject: Refunding, /) -> RefundRequest:
         return RefundRequest(

@@ -26,6 +26,7 @@ from ..common.encrypted import true_settings
 from ..common.idempotency import Lock, Made, once, yield_to_maker
 from ..common.units import retrying, unit_of_work
 from .executed import is_executed
+from .receipts import refund_receipt
 from .steps import CARRY_OUT, RACES, move, refunds_of
 
 KIND = "refund"
@@ -140,6 +141,7 @@ async def _applied_for(
     )
     judge_refund(case)
     payment, now = case.found, ports.clock.now()
+    private = refund_receipt(ports, refund_id, order, payment, case.amount, settings)
     approves_itself = approval_of(settings, payment.mode) is RefundApproval.AUTO
     unit[Payment].save(msgspec.structs.replace(payment, refund_pending=True))
     if approves_itself:
@@ -158,6 +160,7 @@ async def _applied_for(
         external_id=order.external_id,
         reason=order.reason,
         metadata=order.metadata,
+        private=private,
     )
 
 

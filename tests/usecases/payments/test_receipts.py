@@ -20,6 +20,7 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.suspense import Suspense
+from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.common.schedule import FollowUp
 from cambist.core.usecases.notifications import on_notification
@@ -494,3 +495,39 @@ async def test_items_are_dropped_where_no_bank_writes_receipts(app: TestApp, til
     payment = await app.ports.storage.get(Payment, answer.json()["id"])
     assert payment is not None
     assert (till.last.receipt, payment.private, payment.receipt) == (None, None, None)
+
+
+async def paid_with_items(app: TestApp, till: Till) -> str:
+    """Return the id of a paid payment of 1400.00 with the items of CART."""
+    await configured(app, refunds="true", refund_approval="auto")
+    return (await _paid(app, till, amount_rub="1400.00", receipt=CART)).id
+
+
+async def test_refund_sends_the_items_that_are_returned(app: TestApp, till: Till) -> None:
+    payment_id = await paid_with_items(app, till)
+    items = [{"name": "Cup", "price": "311.11", "vat": "22", "subject": "commodity", "method": "full_payment"}]
+    body = {"payment_id": payment_id, "amount_rub": "311.11", "receipt": {"items": items}}
+    wrong = await post(app, "/refunds", {**body, "amount_rub": "311.10"})
+    assert (wrong.status_code, wrong.json()["error"]["details"][0]["path"]) == (422, "receipt.items")
+    refund = await post(app, "/refunds", body)
+    assert refund.status_code == 201, refund.text
+    assert "receipt" not in refund.json()
+    await app.work(60)
+    sent = till.last.receipt
+    assert [(each.name, each.amount_kopecks) for each in sent.items] == [("Cup", 311_11)]
+    assert (sent.email, sent.tax_system) == (EMAIL, receipts.TaxSystem.OSN)
+    stored = await app.ports.storage.get(Refund, refund.json()["id"])
+    assert stored is not None
+    assert stored.private is not None
+    assert b"Cup" not in stored.private
+
+
+async def test_part_refunded_without_items_has_each_line_in_proportion(app: TestApp, till: Till) -> None:
+    payment_id = await paid_with_items(app, till)
+    refund = await post(app, "/refunds", {"payment_id": payment_id, "amount_rub": "700.00"})
+    assert refund.status_code == 201, refund.text
+    await app.work(60)
+    sent = till.last.receipt
+    assert sent.total_kopecks == 700_00
+    assert {each.name for each in sent.items} == {"Tea", "Cup", "Book", "Delivery"}
+    assert all(each.mark is None for each in sent.items)
