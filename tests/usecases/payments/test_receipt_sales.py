@@ -4,6 +4,7 @@ for which the call is retried (docs/payments.md "Receipts")."""
 from collections import deque
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -63,12 +64,12 @@ async def app(register: Register) -> AsyncIterator[TestApp]:
         yield opened
 
 
-async def made(app: TestApp, **body: str) -> Payment:
+async def made(app: TestApp, **body: Any) -> Payment:
     answer = await app.create({"client_email": EMAIL, **body}, mode="live")
     return await app.payment(answer.json()["id"])
 
 
-async def paid(app: TestApp, register: Register, kopecks: int | None = None, **body: str) -> Payment:
+async def paid(app: TestApp, register: Register, kopecks: int | None = None, **body: Any) -> Payment:
     payment = await made(app, **body)
     simulation = Simulation(status=InvoiceStatus.PAID, amount_kopecks=kopecks)
     for notification in await register.simulate(payment.id, simulation, reference=payment.bank_reference):
@@ -170,3 +171,24 @@ async def test_receipt_is_abandoned_after_30_days(app: TestApp, register: Regist
     await app.work()
     assert (len(register.told), len(await waiting(app))) == (1, jobs)
     assert timedelta(days=30) == ASKED_FOR
+
+
+async def test_separate_receipts_have_the_items_of_payment_and_refund(app: TestApp, register: Register) -> None:
+    words = {"vat": "22", "subject": "commodity", "method": "full_payment"}
+    tea, cup = {"name": "Tea", "price": "60.00", **words}, {"name": "Cup", "price": "20.00", "quantity": "2", **words}
+    payment = await paid(app, register, receipt={"items": [tea, cup]})
+    await app.work(1)
+    back = {"payment_id": payment.id, "amount_rub": "20.00", "receipt": {"items": [{**cup, "quantity": "1"}]}}
+    assert (await post(app, "/refunds", back)).status_code == 201
+    await app.work(60)
+    names = [[(item.name, item.amount_kopecks) for item in each.receipt.items] for each in register.told]
+    assert names == [[("Tea", 60_00), ("Cup", 40_00)], [("Cup", 20_00)]]
+
+
+async def test_items_are_in_proportion_if_another_amount_is_accepted(app: TestApp, register: Register) -> None:
+    words = {"vat": "22", "subject": "commodity", "method": "full_payment"}
+    items = [{"name": "Tea", "price": "75.00", **words}, {"name": "Cup", "price": "25.00", **words}]
+    payment = await paid(app, register, 60_00, receipt={"items": items})
+    await resolve_mismatch(app.ports, payment.id, "paid")
+    await app.work(1)
+    assert [item.amount_kopecks for item in register.told[0].receipt.items] == [45_00, 15_00]
