@@ -1,7 +1,9 @@
 """Subscriptions and their charges (docs/subscriptions.md "Subscriptions")."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -175,10 +177,11 @@ class Subscriptions(Group[Face]):
         *,
         amount_rub: Amount,
         external_id: str | None = None,
+        receipt: Mapping[str, Any] | None = None,
         idempotency_key: str | UUID | None = None,
     ) -> Request[Payment]:
         """Charge the payer, once per period. Always pass an `external_id`. The outcome arrives by webhook."""
-        body = {"amount_rub": amount(amount_rub), "external_id": external_id}
+        body = {"amount_rub": amount(amount_rub), "external_id": external_id, "receipt": receipt}
         return create(at("subscriptions", subscription_id, "charges"), Payment, body, idempotency_key)
 
     @operation

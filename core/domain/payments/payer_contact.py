@@ -25,6 +25,11 @@ def private_data(order: PaymentOrder, cart: Cart | None = None) -> bytes | None:
     return msgspec.json.encode(given) if given else None
 
 
+def receipt_data(cart: Cart) -> bytes:
+    """Return the data to store encrypted of a payment whose receipt alone is known, as JSON."""
+    return msgspec.json.encode({"receipt": cart})
+
+
 class PayerContact(Masked, frozen=True, kw_only=True):
     """The part of `private_data` with the payer's contact, IP address and receipt; nothing reads the rest."""
 

@@ -6,13 +6,16 @@ from datetime import datetime
 from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from .. import shared_fields as shared
-from ..accounts.accounts import Scheme
+from ..accounts.accounts import Scheme, Settings
 from ..accounts.receipts import receipts_lack
 from ..days import iso_moscow
 from ..errors import Refusal
 from ..money import Rub
+from ..receipts.carts import Cart
+from ..receipts.orders import Contact, ReceiptOrder, cart_of
 from ..shapes import check_text
 from .charge_decisions import (
     Blocked,
@@ -35,6 +38,10 @@ class ChargeOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     amount_rub: Annotated[shared.RubText, shared.AMOUNT_RUB]
     external_id: Annotated[Annotated[str, shared.limits(maxLength=256)] | None, shared.EXTERNAL_ID] = None
+    receipt: Annotated[
+        ReceiptOrder | None,
+        Meta(description="Items of the receipt by 54-FZ; without them the receipt has one item, by your settings"),
+    ] = None
 
 
 class ChargeCase(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +56,8 @@ class ChargeCase(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the bank with the mandate is wired and can charge it."""
     receipt_lacks: tuple[str, ...] = ()
     """Missing settings of the account for the receipt that the bank requires."""
+    settings: Settings = Settings()
+    """The account's settings, for a receipt with items."""
     now: datetime
 
     @property
@@ -64,6 +73,12 @@ class ChargeCase(msgspec.Struct, frozen=True, kw_only=True):
         return Rub.parse(self.order.amount_rub)
 
     @property
+    def cart(self) -> Cart | None:
+        """The order's receipt, if it has one; valid only after the shape rule. Raises: Refusal."""
+        receipt = self.order.receipt
+        return None if receipt is None else cart_of(receipt, self.amount, self.settings, Contact())
+
+    @property
     def decision(self) -> ChargeDecision:
         """The decision; valid only after the rule about the mandate. Raises: ValueError."""
         return decide_charge(self.found.terms, self.found.charge_state, self.now)
@@ -72,6 +87,7 @@ class ChargeCase(msgspec.Struct, frozen=True, kw_only=True):
 def _shape(case: ChargeCase) -> None:
     check_amount("amount_rub", case.order.amount_rub)
     check_text("external_id", case.order.external_id, TEXT_LONGEST)
+    case.cart  # noqa: B018 - read here, because it may break a rule
 
 
 def _recurring_is_on(case: ChargeCase) -> None:

@@ -41,6 +41,7 @@ async def new_recurring_payment(
     shown_amount: Rub | None = None,
     bank: str | None = None,
     receipt: ReceiptTerms | None = None,
+    private: bytes | None = None,
 ) -> Payment:
     """Write a payment of a subscription, in the unit that records it there. It has no event of its own: a payment's
     first event is its first move.
@@ -72,6 +73,7 @@ async def new_recurring_payment(
             key_id=key_id,
             bank=bank,
             receipt=receipt,
+            private=private,
         ),
     )
 

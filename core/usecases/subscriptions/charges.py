@@ -13,6 +13,7 @@ from ...domain.accounts.accounts import Caller
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.accounts.receipts import ReceiptTerms
 from ...domain.errors import Refusal
+from ...domain.payments.payer_contact import receipt_data
 from ...domain.payments.payments import Opening, Payment, PaymentStatus
 from ...domain.subscriptions.charge_decisions import Blocked, ChargeWindow, MayCharge, Occupied
 from ...domain.subscriptions.charge_moves import charge_started, charge_undone
@@ -20,6 +21,7 @@ from ...domain.subscriptions.charge_reports import has_no_outcome
 from ...domain.subscriptions.charges import ChargeCase, ChargeOrder, judge_charge, subscription_window
 from ...domain.subscriptions.subscriptions import Subscription
 from ..common.causes import caused_charge_id
+from ..common.encrypted import private_aad
 from ..common.idempotency import Lock, Made, once, once_made, yield_to_maker
 from ..common.paging import ListFilter, Page
 from ..common.quarantine import holds_back
@@ -106,8 +108,9 @@ async def _take(ports: Ports, caller: Caller, subscription_id: str, order: Charg
             subscription=subscription,
             provider=bank is not None and not await holds_back(ports, unit, caller.mode),
             receipt_lacks=()
-            if bank is None or takes_without(bank, terms)
+            if bank is None or order.receipt is not None or takes_without(bank, terms)
             else settings.receipt_lacks(has_contact=False),
+            settings=settings,
             now=ports.clock.now(),
         )
         try:
@@ -122,6 +125,8 @@ async def _take(ports: Ports, caller: Caller, subscription_id: str, order: Charg
         if isinstance(verdict, Refusal):
             taken = verdict
         elif isinstance(verdict, MayCharge):
+            if bank is not None and order.receipt is not None:
+                terms = receipt_terms(settings, (bank,), case.cart, has_contact=True)
             payment, after = await _record(ports, unit, case, after, verdict, lock(payment_id), terms)
             taken = _Taken(payment=payment, subscription=after, is_new=True)
         else:
@@ -146,6 +151,9 @@ async def _record(
 ) -> tuple[Payment, Subscription]:
     """Write the attempt before the bank is called: key, payment, watch, and the subscription's attempt count."""
     unit[IdempotencyKey].add(key)
+    cart, private = case.cart, None
+    if terms is not None and cart is not None:
+        private = ports.vault.encrypt(receipt_data(cart), private_aad(key.resource_id))
     payment = await new_recurring_payment(
         ports,
         unit,
@@ -158,6 +166,7 @@ async def _record(
         key_id=key.id,
         bank=subscription.mandate_bank,
         receipt=terms,
+        private=private,
     )
     unit[Job].add(WATCH_CHARGE.first(payment.id, payment.created_at + FIRST_POLL, payment.created_at))
     started = charge_started(

@@ -531,3 +531,22 @@ async def test_part_refunded_without_items_has_each_line_in_proportion(app: Test
     assert sent.total_kopecks == 700_00
     assert {each.name for each in sent.items} == {"Tea", "Cup", "Book", "Delivery"}
     assert all(each.mark is None for each in sent.items)
+
+
+async def test_charge_of_a_subscription_sends_its_items(app: TestApp, till: Till) -> None:
+    await configured(app, receipt_email=SHOP)
+    subscription = await _bound(app, till)
+    await app.work(32 * 86400)
+    items = [{"name": "January", "price": "249.99"}, {"name": "Locker", "price": "250.00", "vat": "22"}]
+    path = f"/subscriptions/{subscription}/charges"
+    wrong = await post(app, path, {"amount_rub": "500.00", "receipt": {"items": items}})
+    assert (wrong.status_code, wrong.json()["error"]["details"][0]["path"]) == (422, "receipt.items")
+    receipt = {"items": items, "customer": {"email": EMAIL}}
+    charged = await post(app, path, {"amount_rub": "499.99", "receipt": receipt})
+    assert charged.status_code == 201, charged.text
+    sent = till.last.receipt
+    assert [(each.name, each.amount_kopecks) for each in sent.items] == [("January", 249_99), ("Locker", 250_00)]
+    assert sent.email == EMAIL
+    payment = await app.payment(charged.json()["id"])
+    assert payment.private is not None
+    assert b"Locker" not in payment.private
