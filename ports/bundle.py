@@ -38,6 +38,10 @@ class Urls(msgspec.Struct, frozen=True, kw_only=True):
         """Return the payer's page of a payment."""
         return f"{self.pay_url}/p/{payment_id}"
 
+    def link_page(self, link_id: str) -> str:
+        """Return the payer's page of a payment link."""
+        return f"{self.pay_url}/l/{link_id}"
+
     def subscription_page(self, subscription_id: str) -> str:
         """Return the payer's page of a subscription, for all its payments."""
         return f"{self.pay_url}/s/{subscription_id}"

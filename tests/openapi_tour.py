@@ -103,6 +103,7 @@ async def recorded() -> bytes:
             for part in (
                 _health,
                 _payments,
+                _links,
                 _refunds,
                 _subscriptions,
                 _exchanges,
@@ -168,6 +169,24 @@ async def _payments(tour: Tour) -> None:
     await tour.ask("GET", f"/payments/{paid}/transfers")
     await tour.ask("GET", f"/payments/{paid}")
     await tour.ask("GET", "/payments?status=paid&per_page=1")
+
+
+async def _links(tour: Tour) -> None:
+    order = {"description": "Pottery class", "amount_rub": "2500.00", "external_id": "class-1", "reusable": True}
+    fields = [{"label": "Your name"}, {"label": "E-mail for the receipt", "kind": "email", "required": False}]
+    body = {**order, "payments_max": 12, "fields": fields, "success_text": "See you on Friday at 19:00."}
+    made = await tour.ask("POST", "/payment-links", body, new=True)
+    headers = tour.app.headers("test", Idempotency_Key=str(uuid5(_KEYS, str(tour._keys))))
+    tour.keep(await tour.app.http.post("/api/v1/payment-links", json={}, headers=headers))
+    path = f"/payment-links/{made['id']}"
+    typed = {"attempt": str(uuid5(_KEYS, "pressed")), "field_0": "Anna"}
+    pressed = await tour.app.http.post(f"/l/{made['id']}", data=typed)
+    paid = pressed.headers["location"].rpartition("/")[2]
+    await tour.ask("POST", f"/sandbox/payments/{paid}/simulate", {"outcome": "paid"})
+    await tour.ask("GET", path)
+    await tour.ask("GET", "/payment-links?per_page=1")
+    await tour.ask("GET", f"{path}/payments?per_page=1")
+    await tour.ask("POST", f"{path}/archive")
 
 
 async def _refunds(tour: Tour) -> None:

@@ -93,6 +93,7 @@ _ENTRIES = (
     Entry("EXCHANGE_NOT_FOUND", 404, "No exchange of this id in this account and mode"),
     Entry("GATEWAY_NOT_FOUND", 404, "No gateway of this id in this mode"),
     Entry("PAYMENT_NOT_FOUND", 404, "No payment of this id in this account and mode"),
+    Entry("PAYMENT_LINK_NOT_FOUND", 404, "No payment link of this id in this account and mode"),
     Entry("REFUND_NOT_FOUND", 404, "No refund of this id in this account and mode"),
     Entry("SUBSCRIPTION_NOT_FOUND", 404, "No subscription of this id in this account and mode"),
     Entry("WEBHOOK_ENDPOINT_NOT_FOUND", 404, "No further webhook endpoint of this id in this account and mode"),

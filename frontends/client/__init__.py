@@ -17,6 +17,7 @@ from .kyc import KycCheck, KycStatus, Registration, UploadGrant, UserType
 from .model import Page, Pagination
 from .money import Balance, Gateway, GatewayStatus, Rate, Turnover
 from .movements import BalancePart, Movement, MovementKind, MovementObject
+from .payment_links import LinkAnswer, LinkField, LinkPayment, PaymentLink, PaymentLinkStatus
 from .payments import (
     DeliveryProof,
     FailureReason,
@@ -104,6 +105,9 @@ __all__ = [
     "KycStatusChanged",
     "Letter",
     "Letters",
+    "LinkAnswer",
+    "LinkField",
+    "LinkPayment",
     "LoggedRequest",
     "Movement",
     "MovementKind",
@@ -116,6 +120,8 @@ __all__ = [
     "Pagination",
     "Payer",
     "Payment",
+    "PaymentLink",
+    "PaymentLinkStatus",
     "PaymentMethod",
     "PaymentStatus",
     "PaymentStatusChanged",

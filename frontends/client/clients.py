@@ -19,6 +19,7 @@ from .kyc import Kyc
 from .model import Page, Record
 from .money import Money
 from .operations import Async, Face, Group, Sync, Walker, operation
+from .payment_links import PaymentLinks
 from .payments import Payments
 from .refunds import Refunds
 from .request_log import RequestLog
@@ -101,6 +102,7 @@ class Merchant(Group[Face], Generic[Face]):
         self._retries = retries
         self._no_answer, self._unsent = _errors(http)
         self.payments = Payments(face)
+        self.payment_links = PaymentLinks(face)
         self.refunds = Refunds(face)
         self.subscriptions = Subscriptions(face)
         self.exchanges = Exchanges(face)

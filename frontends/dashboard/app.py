@@ -44,6 +44,7 @@ from .pages.home import HOME
 from .pages.money import MONEY
 from .pages.notifications import NOTIFICATIONS
 from .pages.payment import PAYMENT
+from .pages.payment_links import PAYMENT_LINKS
 from .pages.payment_views import VIEWS
 from .pages.payments import PAYMENTS
 from .pages.people import PEOPLE
@@ -60,7 +61,8 @@ from .web import Ask, Site, html, read_form, see_other
 log = logging.getLogger("cambist.dashboard")
 
 ROWS: tuple[Row, ...] = (
-    *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *VIEWS, *REFUNDS, *EXPORTS, *TRADE, *CLIENTS, *MONEY, *DEVELOPERS, *RESENDS,
+    *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *PAYMENT_LINKS, *VIEWS, *REFUNDS, *EXPORTS, *TRADE, *CLIENTS, *MONEY,
+    *DEVELOPERS, *RESENDS,
     *ACCOUNT, *APPROVALS, *NOTIFICATIONS, *PEOPLE, *STREAM,
 )  # fmt: skip
 
@@ -280,6 +282,7 @@ class _Pages:
             menu=menu,
             filtered=is_filtered(ask),
             csrf=ask.csrf if actor is not None or page.has_form else "",
+            refresh=page.refresh,
             home=ask.to("/home"),
             account="" if actor is None else actor.account.name,
             accounts=accounts,
@@ -331,6 +334,7 @@ _DONE = frozenset(
         "created",
         "cancelled",
         "approved",
+        "archived",
         "rejected",
         "resent",
         "ended",

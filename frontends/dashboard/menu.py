@@ -26,6 +26,8 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, PersonRight | None], ...]], ...]
         "menu.sales",
         (
             ("/payments", "payments", PersonRight.READ),
+            ("/links", "paylinks", PersonRight.READ),
+            ("/counter", "counter", PersonRight.PAYMENTS),
             ("/refunds", "refunds", PersonRight.READ),
             ("/subscriptions", "subscriptions", PersonRight.READ),
             ("/exchanges", "exchanges", PersonRight.READ),

@@ -18,6 +18,8 @@ class Page(msgspec.Struct, frozen=True):
     blocks: Sequence[Block]
     crumbs: Sequence[Link] = ()
     status: int = 200
+    refresh: int | None = None
+    """Seconds after which the browser reloads the page; None: never."""
     has_form: bool = False
     """Whether it has a form although nobody is signed in."""
 

@@ -9,7 +9,19 @@ SECTIONS = frozenset(
     (
         *("login", "logout", "invite", "reset", "confirm", "accounts", "switch", "home", "payments", "refunds"),
         *("subscriptions", "exchanges", "balance", "payouts", "settlements", "developers", "shops", "settings"),
-        *("audit", "people", "profile", "dashboard", "stream", "exports", "clients", "unsubscribe", "approvals"),
+        *(
+            "audit",
+            "people",
+            "profile",
+            "dashboard",
+            "stream",
+            "exports",
+            "clients",
+            "unsubscribe",
+            "approvals",
+            "links",
+        ),
+        *("counter",),
     )
 )
 """First parts of the paths of its pages, below the path of `app_url`."""

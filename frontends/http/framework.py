@@ -13,6 +13,7 @@ from .notifications import NotificationEndpoint, notifications_router
 from .openapi.documentation import docs_router, llms_handler, openapi_handler
 from .payer.binding_window import binding_router
 from .payer.kyc_page import kyc_page_router
+from .payer.link_page import link_router
 from .payer.page_limit import PageLimit
 from .payer.window import window_router
 from .uploads import uploads_router
@@ -34,6 +35,7 @@ def framework(
         route_handlers=[
             window_router(ports, streams, trusted_proxies, limit),
             binding_router(ports, streams, trusted_proxies, limit),
+            link_router(ports, trusted_proxies, limit),
             notifications_router(NotificationEndpoint(ports, watch, trusted_proxies, notifications_per_minute)),
             uploads_router(ports, trusted_proxies),
             kyc_page_router(ports, limit),

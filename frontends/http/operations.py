@@ -18,6 +18,7 @@ from .health import HEALTH
 from .kyc import KYC
 from .money import MONEY
 from .movements import MOVEMENTS
+from .payment_links import PAYMENT_LINKS
 from .payments import PAYMENTS
 from .proofs import PROOFS
 from .refunds import REFUNDS
@@ -33,6 +34,7 @@ from .withdrawals import WITHDRAWALS
 
 OPERATIONS: tuple[Operation[Any], ...] = (
     *PAYMENTS,
+    *PAYMENT_LINKS,
     *PROOFS,
     *TERMINALS,
     *REFUNDS,

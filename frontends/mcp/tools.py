@@ -12,7 +12,7 @@ Json = Mapping[str, Any]
 KEY = "idempotency_key"
 _ADDITIVE = ("begin_", "check_", "create_", "rebind_", "register_", "resend_", "simulate_", "submit_", "test_")
 """Operations that add something and destroy nothing. All other writing ones count as destructive."""
-_REPEATABLE = ("cancel_", "check_", "delete_", "resolve_", "set_", "simulate_", "update_")
+_REPEATABLE = ("archive_", "cancel_", "check_", "delete_", "resolve_", "set_", "simulate_", "update_")
 """Writing operations whose repeat has no further effect, besides those with an Idempotency-Key."""
 _COMPONENT = "#/components/schemas/"
 _DEFINITION = "#/$defs/"

@@ -335,6 +335,9 @@ async def objects(app: TestApp) -> dict[str, str]:
     view = next(each for each in owner.page.links if "/payments/views/" in each).split("/")[-1]
     await owner.open("/developers/resends")
     await owner.send("/developers/resends", **{"from": "2026-01-01T03:00", "to": "2026-01-01T04:00"})
+    await owner.open("/links/new")
+    await owner.send("/links", description="secret-link", amount_rub="100", label_0="secret-label")
+    link = owner.path.split("/")[-1]
     await invite(app.ports, app.account.account_id, "secret-guest@shop.example", Role.VIEWER)
     await owner.open("/settings")
     await owner.send("/settings/wallet", payout_wallet="")
@@ -342,6 +345,7 @@ async def objects(app: TestApp) -> dict[str, str]:
     return {
         "payment_id": payment,
         "refund_id": refund,
+        "link_id": link,
         "subscription_id": lost,
         "exchange_id": exchange,
         "client_id": (await everything(app.ports, Client))[0].id,
@@ -464,7 +468,7 @@ async def test_ids_of_test_mode_are_ids_of_nothing_in_live_mode(app: TestApp, ob
     await app.create(mode="live")  # otherwise people come to test mode
     viewer = await joined(app, Role.VIEWER)
     viewer.sees("Live mode")
-    for name in ("payment_id", "refund_id", "subscription_id", "exchange_id", "client_id"):
+    for name in ("payment_id", "refund_id", "link_id", "subscription_id", "exchange_id", "client_id"):
         path = f"/{name.removesuffix('_id')}s/{objects[name]}"
         assert (await viewer.open(path)).answer.status_code == 404, path
     finance = await joined(app, Role.FINANCE)

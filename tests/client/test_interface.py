@@ -32,6 +32,7 @@ from cambist.frontends.client import (
     account,
     clients,
     money,
+    payment_links,
     request_log,
     sandbox,
     settlements,
@@ -55,6 +56,7 @@ from tests.tables import table
 GROUPS = (
     clients.Merchant,
     client_payments.Payments,
+    payment_links.PaymentLinks,
     client_refunds.Refunds,
     subscriptions.Subscriptions,
     client_exchanges.Exchanges,
@@ -80,6 +82,12 @@ LEFT_OUT = {"idempotency_key": "legacy: the header wins"}
 SPECIMENS: dict[str, Any] = {
     "payer": client.Payer(full_name="A B", document_number="AB123"),
     "metadata": {"a": 1},
+    "amount_min_rub": "1",
+    "amount_max_rub": "1",
+    "reusable": True,
+    "payments_max": 2,
+    "fields": [{"label": "Name"}],
+    "expires_at": datetime(2026, 1, 1, tzinfo=UTC),
     "client_info": {"ip": "::1"},
     "amount_rub": "1",
     "actual_amount_rub": "1",

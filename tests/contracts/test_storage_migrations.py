@@ -51,6 +51,7 @@ from cambist.core.domain.movements import Movement
 from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.domain.operators.pending_actions import ActionStatus, PendingAction
 from cambist.core.domain.payments.outcomes import Operation, UnknownOutcome
+from cambist.core.domain.payments.payment_links import PaymentLink
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.proofs import DeliveryProof, ProofStatus
 from cambist.core.domain.payments.suspense import Suspense
@@ -294,6 +295,9 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST, "status": PaymentStatus.PAID}),
     (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST, "external_id": "x"}),
     (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST, "subscription_id": "x"}),
+    (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST, "link_id": "x"}),
+    (PaymentLink, "-created_at", {"account_id": "a", "mode": Mode.TEST, "created_at": Between(START, START)}),
+    (PaymentLink, "-created_at", {"account_id": "a", "mode": Mode.TEST, "external_id": "x"}),
     *(
         (Payment, order, {**OWNER, **named, **more, "created_at": Between(START, START)})
         for order in ("created_at", "-created_at")

@@ -30,6 +30,7 @@ Named = tuple[str, str]
 
 NOT_FOUND: Mapping[str, str] = {
     "payment_id": "PAYMENT_NOT_FOUND",
+    "payment_link_id": "PAYMENT_LINK_NOT_FOUND",
     "refund_id": "REFUND_NOT_FOUND",
     "settlement_id": "SETTLEMENT_NOT_FOUND",
     "withdrawal_id": "WITHDRAWAL_NOT_FOUND",
@@ -59,6 +60,7 @@ BODIES: Mapping[str, Any] = {
 LISTS: Mapping[str, tuple[str, ...]] = {
     "/payments": ("external_id", "subscription_id"),
     "/refunds": ("payment_id", "external_id"),
+    "/payment-links": (),
     "/withdrawals": (),
     "/settlements": (),
     "/subscriptions": (),
@@ -75,6 +77,7 @@ LISTS: Mapping[str, tuple[str, ...]] = {
 
 CREATING: Mapping[Named, str] = {
     ("post", "/payments"): "payment",
+    ("post", "/payment-links"): "payment-link",
     ("post", "/refunds"): "refund",
     ("post", "/subscriptions"): "subscription",
     ("post", "/subscriptions/{subscription_id}/charges"): "charge",
@@ -167,6 +170,7 @@ class Party:
         paths = {"charge": f"/subscriptions/{subscription}/charges", "rebind": f"/subscriptions/{subscription}/rebind"}
         bodies: dict[str, Any] = {
             "payment": {"amount_rub": "40.00"},
+            "payment-link": {"description": "Class", "amount_rub": "50.00"},
             "refund": {"payment_id": self.ids["payment_id"], "amount_rub": "3.00"},
             "subscription": SUBSCRIPTION,
             "charge": {"amount_rub": "500.00"},
@@ -195,6 +199,7 @@ async def furnish(party: Party) -> None:
     further = await party.create("webhook-endpoint", str(uuid4()))
     party.ids["endpoint_id"] = further.json()["id"]
     party.ids["export_id"] = (await party.create("export", str(uuid4()))).json()["id"]
+    party.ids["payment_link_id"] = (await party.create("payment-link", str(uuid4()))).json()["id"]
     if party.mode == "test":
         assert (await play(party.app, subscription, "confirm")).status_code == 200
         made = await party.create("exchange", str(uuid4()))
@@ -304,7 +309,11 @@ async def test_each_finds_its_own_objects_by_the_same_paths(street: Street) -> N
     """Without this, the refusals above would prove nothing."""
     for party in street.parties:
         for name, object_id in party.ids.items():
-            kinds = {"exchange_id": "/exchanges", "endpoint_id": "/webhook-endpoints"}
+            kinds = {
+                "exchange_id": "/exchanges",
+                "endpoint_id": "/webhook-endpoints",
+                "payment_link_id": "/payment-links",
+            }
             kind = kinds.get(name, f"/{name.removesuffix('_id')}s")
             assert (await party.ask("get", f"{kind}/{object_id}")).status_code == 200, (party.mode, name)
 

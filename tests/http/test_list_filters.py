@@ -15,6 +15,7 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.kyc.clients import Client
 from cambist.core.domain.money import Rub, Usdt
+from cambist.core.domain.payments.payment_links import PaymentLink
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.refunds.refunds import Refund, RefundStatus
 from cambist.core.domain.settlement.settlement import Settlement
@@ -40,8 +41,8 @@ from tests.subscription_app import record, subscribed
 START = datetime(2026, 3, 1, tzinfo=UTC)
 COUNT = 40
 """Two of each hour, so that the order of ids matters, too; each third without an id of the merchant's."""
-LINES = {"list_settlement_items", "list_withdrawal_items", "list_payment_transfers"}
-"""Lines of one statement or payment have neither filters by time nor an id of the merchant's."""
+LINES = {"list_settlement_items", "list_withdrawal_items", "list_payment_transfers", "list_payments_of_link"}
+"""Lines of one statement, payment or link have neither filters by time nor an id of the merchant's."""
 ELSEWHERE = {"list_movements", "list_webhook_endpoints", "list_webhook_endpoint_events", "list_requests"}
 """Narrowed by the same filters, and tried where their objects are made."""
 
@@ -132,6 +133,9 @@ async def specimens(exchanges: ExchangeApp) -> dict[str, Any]:
         "list_payments": payment,
         "list_charges": msgspec.structs.replace(payment, subscription_id=subscription.id, payment_method="recurring"),
         "list_refunds": refund,
+        "list_payment_links": PaymentLink(
+            id="", account_id=account_id, mode=mode, shop_id=payment.shop_id, description="Class", created_at=START
+        ),
         "list_subscriptions": subscription,
         "list_exchanges": msgspec.structs.replace(exchange, active_slot=None),
         "list_exchange_clients": client,
@@ -165,8 +169,8 @@ def copies(ports: Ports, specimen: Any, owner: dict[str, Any], first: int) -> li
 
 
 PREFIXES: dict[Any, str] = {
-    Payment: "pay", Refund: "ref", Subscription: "sub", Exchange: "exch", Client: "cl", Settlement: "stl",
-    Withdrawal: "wd", Event: "evt",
+    Payment: "pay", PaymentLink: "plink", Refund: "ref", Subscription: "sub", Exchange: "exch", Client: "cl",
+    Settlement: "stl", Withdrawal: "wd", Event: "evt",
 }  # fmt: skip
 ENCRYPTED_IN: dict[Any, Callable[[str], str]] = {Client: client_phone_aad, Exchange: exchange_phone_aad}
 

@@ -26,7 +26,7 @@ PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1280, "height": 800}
 PAGES = (
     *("/home", "/home?period=30-days", "/payments", "/refunds", "/subscriptions", "/exchanges", "/exports", "/balance"),
-    *("/payouts", "/payments?q=1490&by=amount", "/payments/views"),
+    *("/payouts", "/payments?q=1490&by=amount", "/payments/views", "/links", "/links/new", "/counter"),
     *("/developers/keys", "/developers/webhooks", "/developers/events", "/developers/requests", "/developers/sandbox"),
     *("/developers/resends", "/clients", "/balance/day"),
     *("/shops", "/people", "/settings", "/settings/notifications", "/audit", "/profile"),

@@ -32,6 +32,7 @@ from ....core.domain.operators.audit import AuditEntry
 from ....core.domain.operators.operators import Operator
 from ....core.domain.operators.pending_actions import PendingAction
 from ....core.domain.payments.outcomes import UnknownOutcome
+from ....core.domain.payments.payment_links import LinkAnswers, LinkTotals, PaymentLink
 from ....core.domain.payments.payments import Payment
 from ....core.domain.payments.proofs import DeliveryProof
 from ....core.domain.payments.suspense import Suspense
@@ -152,6 +153,7 @@ CATALOGUE: tuple[Table, ...] = (
         sparse=(
             ("external_id", "account_id", "mode", "created_at", "id"),
             ("subscription_id", "account_id", "mode", "created_at", "id"),
+            ("link_id", "account_id", "mode", "created_at", "id"),
             ("payer_contact", "account_id", "mode", "created_at", "id"),
             ("payer_email_digest", "account_id", "mode", "created_at", "id"),
         ),
@@ -161,11 +163,20 @@ CATALOGUE: tuple[Table, ...] = (
             "shop_id",
             "external_id",
             "subscription_id",
+            "link_id",
             "payer_contact",
             "payer_email_digest",
             "created_at",
         ),
     ),
+    Table(
+        PaymentLink,
+        "payment_links",
+        indexes=(("account_id", "mode", "created_at", "id"),),
+        sparse=(("external_id", "account_id", "mode", "created_at", "id"),),
+    ),
+    Table(LinkTotals, "link_totals", sums=("payments", "amount"), narrow=True),
+    Table(LinkAnswers, "link_answers"),
     # Few, and written by no unit of a successful payment, whereas an index on payments would be in all of them. The
     # mode comes last in the index, so that a count by mode reads no rows.
     Table(UnknownOutcome, "unknown_outcomes", indexes=(("operation", "created_at", "id", "mode"),), narrow=True),

@@ -44,7 +44,7 @@ RESERVED_METADATA = frozenset(
 """Service keys that a merchant's metadata may not contain; they are dropped silently
 (docs/payments.md "Taking one")."""
 
-_E164 = re.compile(r"\+[0-9]{10,15}\Z")
+PHONE = re.compile(r"\+[0-9]{10,15}\Z")
 _DOCUMENT = re.compile(r"[^\W_]{5,32}\Z")
 
 
@@ -178,7 +178,7 @@ def _values(case: Case) -> None:
     order = case.order
     if order.payer is not None:
         _check_payer(order.payer, case.now)
-    if order.client_phone is not None and not _E164.match(order.client_phone):
+    if order.client_phone is not None and not PHONE.match(order.client_phone):
         raise value_error("client_phone", "must be E.164: + and 10 to 15 digits")
     longest = case.caller.account.settings.ttl_minutes_max
     if order.ttl_minutes is not None and order.ttl_minutes > longest:
@@ -296,11 +296,11 @@ def judge(case: Case) -> None:
         rule.check(case)
 
 
-def kept_metadata(order: PaymentOrder) -> dict[str, Any] | None:
+def kept_metadata(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return the merchant's metadata without the reserved keys."""
-    if order.metadata is None:
+    if metadata is None:
         return None
-    return {key: value for key, value in order.metadata.items() if key not in RESERVED_METADATA}
+    return {key: value for key, value in metadata.items() if key not in RESERVED_METADATA}
 
 
 ReadOrder = Callable[[], PaymentOrder]

@@ -153,6 +153,8 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     external_id: str | None = None
     subscription_id: str | None = None
     """The subscription that this payment charges or binds; null for a one-off payment."""
+    link_id: str | None = None
+    """The payment link on which the payer made it."""
     period_ref: str | None = None
     """The subscription's period that this payment pays for."""
     binding: BindingCharge | None = None

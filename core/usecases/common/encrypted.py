@@ -2,7 +2,7 @@
 value moved to another record does not decrypt."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +22,7 @@ from ...domain.notifications import NotificationAddress
 from ...domain.operators.pending_actions import PendingAction
 from ...domain.payloads import Payload
 from ...domain.payments.payer_contact import PayerContact, email_key, payer_contact
+from ...domain.payments.payment_links import LinkAnswer, LinkAnswers
 from ...domain.payments.payments import Payment
 from ...domain.people.notifications import TelegramChat
 from ...domain.people.payment_notes import PaymentNotes
@@ -81,6 +82,10 @@ def letter_aad(letter_id: str) -> str:
 
 def payment_notes_aad(payment_id: str) -> str:
     return f"payment_notes.body:{payment_id}"
+
+
+def link_answers_aad(payment_id: str) -> str:
+    return f"link_answers.body:{payment_id}"
 
 
 def export_chunk_aad(chunk_id: str) -> str:
@@ -188,6 +193,17 @@ def encrypt_event_body(vault: Vault, event_id: str, payload: Payload) -> bytes:
 def open_event_body(vault: Vault, event: Event) -> bytes:
     """Return the payload of an event as it is sent. Raises: VaultError."""
     return vault.decrypt(event.body, event_body_aad(event.id))
+
+
+def encrypt_link_answers(vault: Vault, payment_id: str, answers: Sequence[LinkAnswer]) -> bytes:
+    """Encrypt what a payer filled in, for this payment alone."""
+    return vault.encrypt(msgspec.json.encode(answers), link_answers_aad(payment_id))
+
+
+def open_link_answers(vault: Vault, answers: LinkAnswers) -> list[LinkAnswer]:
+    """Return what the payer filled in. Raises: VaultError."""
+    plain = vault.decrypt(answers.body, link_answers_aad(answers.id))
+    return msgspec.json.decode(plain, type=list[LinkAnswer])
 
 
 def open_webhook_secret(vault: Vault, holder: str, sealed: bytes) -> str:
@@ -529,6 +545,7 @@ ENCRYPTED_FIELDS: tuple[EncryptedField, ...] = (
     EncryptedField(Invitation, "email", invitation_email_aad),
     EncryptedField(Letter, "body", letter_aad),
     EncryptedField(PaymentNotes, "body", payment_notes_aad),
+    EncryptedField(LinkAnswers, "body", link_answers_aad),
     EncryptedField(ExportChunk, "body", export_chunk_aad),
     EncryptedField(TelegramChat, "chat", telegram_chat_aad),
     EncryptedField(SavedViews, "views", saved_views_aad),

@@ -14,6 +14,7 @@ from ...domain.accounts.shops import Shop, seller_name
 from ...domain.ids import PAYMENT, is_prefixed
 from ...domain.money import Rub
 from ...domain.payer.window import Face, bank_link, face, order_number, web_link
+from ...domain.payments.payment_links import PaymentLink
 from ...domain.payments.payments import FailureReason, LinkKind, Payment, PaymentStatus
 from ...domain.subscriptions.subscriptions import Subscription
 from ..common.account_time import find_test_clock, in_test_time
@@ -69,6 +70,8 @@ class PayerView(msgspec.Struct, frozen=True, kw_only=True):
     link_kind: LinkKind | None
     """None means an SBP link with a QR."""
     failure_reason: FailureReason | None
+    success_text: str | None
+    """The merchant's text after the payment, if it was made on a payment link."""
     return_url: str | None
     auto_return: bool
     test_mode: bool
@@ -102,6 +105,7 @@ async def view(ports: Ports, payment_id: str, *, opened: bool = False) -> PayerV
         if payment is None or present is None:
             return None
         seller = await seller_of(unit, payment)
+        link = None if payment.link_id is None else await unit[PaymentLink].get(payment.link_id)
     if seller is None:
         return None
     if opened:
@@ -120,6 +124,7 @@ async def view(ports: Ports, payment_id: str, *, opened: bool = False) -> PayerV
         bank_link=bank_link(payment),
         link_kind=payment.link_kind,
         failure_reason=payment.failure_reason,
+        success_text=None if link is None else link.success_text,
         return_url=seller.return_url,
         auto_return=payment.auto_return,
         test_mode=payment.mode is Mode.TEST,

@@ -20,6 +20,7 @@ from ....ports.storage import Unit
 from ....ports.vault import Vault
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
+from ...domain.payments.payment_links import LinkAnswers
 from ...domain.payments.payments import (
     ASKING,
     OPEN,
@@ -291,6 +292,9 @@ async def take_back(_: Ports, unit: Unit, payment: Payment) -> None:
 
 async def _remove(unit: Unit, payment: Payment) -> None:
     remove_payment(unit, payment)
+    answers = None if payment.link_id is None else await unit[LinkAnswers].get(payment.id)
+    if answers is not None:
+        unit[LinkAnswers].remove(answers)
     await WATCH.drop(unit, payment.id)
     key = None if payment.key_id is None else await unit[IdempotencyKey].get(payment.key_id)
     if key is not None:

@@ -1,9 +1,12 @@
 """Payments for merchants: create and read (docs/payments.md "Taking one")."""
 
+from collections.abc import Awaitable, Callable
+
 import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
+from ....ports.storage import Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Caller
 from ...domain.accounts.idempotency import IdempotencyKey
@@ -28,7 +31,13 @@ from .tallies import add_payment
 KIND = "payment"
 
 
-async def create_payment(ports: Ports, caller: Caller, key: str | None, read_order: ReadOrder) -> Made[Payment]:
+Besides = Callable[[Unit, Payment], Awaitable[Payment]]
+"""What the unit of a new payment writes besides it; returns the payment as it is to be written."""
+
+
+async def create_payment(
+    ports: Ports, caller: Caller, key: str | None, read_order: ReadOrder, besides: Besides | None = None
+) -> Made[Payment]:
     """Create a payment, once per key. `read_order` parses the body, and is called only for a new key.
 
     Raises: Refusal, in the order of docs/concepts.md "What is refused first".
@@ -38,6 +47,8 @@ async def create_payment(ports: Ports, caller: Caller, key: str | None, read_ord
         order = read_order()
         payment, watch = draw(ports, await _checked(ports, caller, order, lock.record_id))
         async with ports.storage.unit() as unit:
+            if besides is not None:
+                payment = await besides(unit, payment)
             unit[IdempotencyKey].add(lock(payment.id))
             add_payment(unit, payment)
             unit[Job].add(watch)
@@ -88,7 +99,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder, key_id: st
         ttl_minutes=ttl_minutes,
         external_id=order.external_id,
         description=order.description,
-        metadata=kept_metadata(order),
+        metadata=kept_metadata(order.metadata),
         auto_return=settings.auto_return if order.auto_return is None else order.auto_return,
         bank=bank.name,
     )

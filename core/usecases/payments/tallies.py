@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, R, Snapshot, Unit
+from ...domain.payments.payment_links import LinkTotals, link_totals_of
 from ...domain.payments.payments import Payment
 from ...domain.payments.tallies import TOOK_MONEY, Tally, Turnover, tallies_of, took_money, turnover_of
 
@@ -36,6 +37,8 @@ def save_all_moved(unit: Unit, moves: Sequence[tuple[Payment, Payment]]) -> list
             counts[tally.id] = tally if known is None else replace(tally, count=known.count + tally.count)
         if took_money(before.status, after.status):
             unit[Turnover].accrue(turnover_of(after, 1))
+            if after.link_id is not None:
+                unit[LinkTotals].accrue(link_totals_of(after, 1))
     unit[Tally].accrue(*counts.values())
     return [unit[Payment].save(after) for _, after in moves]
 
@@ -45,6 +48,8 @@ def remove_payment(unit: Unit, payment: Payment) -> None:
     unit[Tally].accrue(*tallies_of(payment, -1))
     if payment.status in TOOK_MONEY:
         unit[Turnover].accrue(turnover_of(payment, -1))
+        if payment.link_id is not None:
+            unit[LinkTotals].accrue(link_totals_of(payment, -1))
     unit[Payment].remove(payment)
 
 

@@ -39,6 +39,7 @@ from ...domain.operators.audit import AuditEntry
 from ...domain.operators.operators import Operator
 from ...domain.operators.pending_actions import PendingAction
 from ...domain.payments.outcomes import UnknownOutcome
+from ...domain.payments.payment_links import LinkAnswers, LinkTotals, PaymentLink
 from ...domain.payments.payments import Payment
 from ...domain.payments.proofs import DeliveryProof
 from ...domain.payments.suspense import Suspense
@@ -70,6 +71,7 @@ from .forgetting import (
     forget_clients,
     forget_events,
     forget_exchanges,
+    forget_links,
     forget_payments,
     forget_refunds,
     forget_settlements,
@@ -161,6 +163,7 @@ FORGOTTEN: tuple[Kind, ...] = (
     Kind(Subscription, "subscriptions", _own, forget_subscriptions),
     # Before the payouts, so that a payout does not pay the balance that is being removed.
     Kind(Payment, "payments", _own, forget_payments, batch=_PAYMENTS),
+    Kind(PaymentLink, "payment_links", _own, forget_links),
     # Objects that were created after their payment was deleted.
     Kind(Refund, "refunds", _own, forget_refunds),
     Kind(Suspense, "suspense", _own, forget_suspense, order="received_at"),
@@ -183,6 +186,8 @@ FORGOTTEN: tuple[Kind, ...] = (
 GOES_WITH: Mapping[type[Any], type[Any]] = {
     DeliveryProof: Payment,
     PaymentNotes: Payment,
+    LinkAnswers: Payment,
+    LinkTotals: PaymentLink,
     UnknownOutcome: Payment,
     SettlementItem: Payment,
     ExchangeTransfer: Exchange,

@@ -24,6 +24,7 @@ from ...domain.kyc.clients import Client
 from ...domain.ledger import BalanceType, EntryKind, JournalEntry, entry_id, journal_entry
 from ...domain.money import Rub, Usdt
 from ...domain.payments.outcomes import UnknownOutcome
+from ...domain.payments.payment_links import LinkAnswers, LinkTotals, PaymentLink
 from ...domain.payments.payments import Payment
 from ...domain.payments.proofs import DeliveryProof
 from ...domain.payments.suspense import Suspense
@@ -104,6 +105,7 @@ async def forget_payments(ports: Ports, unit: Unit, payments: Sequence[Payment])
     _take_away(unit, DeliveryProof, await _of_ids(unit, DeliveryProof, ids))
     _take_away(unit, UnknownOutcome, await _of_ids(unit, UnknownOutcome, ids))
     _take_away(unit, PaymentNotes, await _of_ids(unit, PaymentNotes, ids))
+    _take_away(unit, LinkAnswers, await _of_ids(unit, LinkAnswers, ids))
     await _take_jobs(unit, (*payments, *refunds, *suspended))
     await _take_keys(unit, (*payments, *refunds))
     await _take_lines(unit, payments, refunds, corrections)
@@ -153,6 +155,13 @@ def _line_id(settlement_id: str, payment_id: str, kind: ItemKind, object_id: str
     """Return the id of an object's line in a statement. The id contains no amount."""
     nothing = Line(kind=kind, object_id=object_id, amount=Rub(0), fee=Usdt(0), credit=Usdt(0))
     return item_id(settlement_id, nothing, payment_id)
+
+
+async def forget_links(_ports: Ports, unit: Unit, links: Sequence[PaymentLink]) -> int:
+    """Delete payment links with their sums, and free their keys. Their payments are deleted before."""
+    _take_away(unit, LinkTotals, await _of_ids(unit, LinkTotals, [link.id for link in links]))
+    await _take_keys(unit, links)
+    return _take_away(unit, PaymentLink, links)
 
 
 async def forget_refunds(ports: Ports, unit: Unit, refunds: Sequence[Refund]) -> int:
@@ -241,7 +250,7 @@ async def _take_jobs(unit: Unit, objects: Iterable[Record]) -> None:
     _take_away(unit, Job, await _of_ids(unit, Job, ids))
 
 
-async def _take_keys(unit: Unit, objects: Iterable[Payment | Refund | Subscription | Exchange]) -> None:
+async def _take_keys(unit: Unit, objects: Iterable[Payment | PaymentLink | Refund | Subscription | Exchange]) -> None:
     """Free the idempotency keys with which these objects were made. A key that now names another object stays."""
     made = {each.key_id: each.id for each in objects if each.key_id is not None}
     keys = await _of_ids(unit, IdempotencyKey, made)

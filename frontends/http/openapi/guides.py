@@ -20,7 +20,7 @@ ENGLISH = "en"
 RUSSIAN = "ru"
 GROUPS: Mapping[str, Sequence[str]] = {
     "start": ("quickstart", "concepts"),
-    "money": ("payments", "window", "subscriptions", "refunds", "receipts", "exchanges", "kyc"),
+    "money": ("payments", "payment-links", "window", "subscriptions", "refunds", "receipts", "exchanges", "kyc"),
     "events": ("webhooks", "dashboard", "payloads", "settlement", "states", "errors", "limits", "versioning"),
     "build": ("client", "sandbox", "testing", "mcp", "coming-from-yookassa", "coming-from-stripe"),
 }

@@ -20,8 +20,8 @@ from .examples import refusal_examples, with_examples
 from .headers import HELP_HEADER, LETTER_HEADERS, RATE_HEADERS
 
 TAGS = (
-    "Payments", "Refunds", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Exports", "Events", "Requests",
-    "Account", "Sandbox", "Health",
+    "Payments", "Links", "Refunds", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Exports",
+    "Events", "Requests", "Account", "Sandbox", "Health",
 )  # fmt: skip
 """Tags in the order of the document."""
 VERSION = "1"

@@ -1,0 +1,1 @@
+"""Payment links (docs/payment-links.md)."""
