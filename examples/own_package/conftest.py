@@ -51,6 +51,10 @@ class DeskRatesHarness(RatesHarness):
     async def say_garbage(self, text: str) -> None:
         self.said = ProviderAnswer(body=f'{{"rub_per_usdt": {text}}}'.encode())
 
+    async def say_old(self, rate: str, age: timedelta) -> None:
+        at = self.clock.now() - age
+        self.said = ProviderAnswer(body=f'{{"rub_per_usdt": {rate}, "at": "{at.isoformat()}"}}'.encode())
+
     async def be_silent(self) -> None:
         self.said = ProviderAnswer(status=503)
 

@@ -84,7 +84,7 @@ async def file(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIA
     return _file(*await open_ordered(ports, caller, request.id))
 
 
-async def linked(ports: Ports, _: Caller, request: ApiRequest[None]) -> ASGIApp:
+async def linked(ports: Ports, _: None, request: ApiRequest[None]) -> ASGIApp:
     return _file(*await open_link(ports, request.id))
 
 

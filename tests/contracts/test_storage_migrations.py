@@ -344,7 +344,7 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Event, "created_at", {**OWNER, "type": EventType.REFUND_FAILED, "created_at": Between(START, START)}),
     (ResendRun, "-created_at", OWNER),
     (ResendRun, "id", {"slot": "a:test"}),
-    (Export, "-created_at", {"user_id": "u", **OWNER}),
+    (Export, "-created_at", {"owner_id": "u", **OWNER}),
     (Export, "id", {"slot": OneOf(("a:0", "a:1"))}),
     (Export, "expires_at", {"expires_at": Below(START)}),
     (ExportChunk, "id", {"id": Between("exp_1:", "exp_1;")}),

@@ -1,6 +1,8 @@
-"""Rate of the company's own desk, over HTTP: `{"rub_per_usdt": "92.50"}`."""
+"""Rate of the company's own desk, over HTTP: `{"rub_per_usdt": "92.50", "at": "2026-01-01T09:30:00Z"}`; `at` may be
+missing."""
 
 import json
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
 
 import httpx2
@@ -30,14 +32,16 @@ class DeskRates:
             check_taken(answer)
             answer.raise_for_status()
             # Parse numbers as Decimal, because a float would lose digits.
-            said = json.loads(answer.text, parse_float=Decimal, parse_int=Decimal)["rub_per_usdt"]
+            document = json.loads(answer.text, parse_float=Decimal, parse_int=Decimal)
+            said, stated = document["rub_per_usdt"], document.get("at")
+            at = self._clock.now() if stated is None else datetime.fromisoformat(stated)
             rate = said if isinstance(said, Decimal) else Decimal(str(said))
         except (httpx2.HTTPError, ValueError, LookupError, TypeError, InvalidOperation, RuntimeError) as error:
             # A closed httpx2 client raises a RuntimeError.
             raise Unavailable("the desk gave no rate") from error
-        if not rate.is_finite() or rate <= 0:
+        if not rate.is_finite() or rate <= 0 or at.tzinfo is None:
             raise Unavailable("what the desk says is no rate")
-        return RateQuote(rate=rate, at=self._clock.now(), source=self.name)
+        return RateQuote(rate=rate, at=at, source=self.name)
 
     async def close(self) -> None:
         """Close the connections. The app calls this for each adapter it creates."""
