@@ -163,7 +163,7 @@ async def _due(ports: Ports) -> bool:
     return bool(found)
 
 
-async def _names(connection: "asyncpg.Connection[Any]") -> dict[int, str]:
+async def _names(connection: Any) -> dict[int, str]:
     """Return the names of tables and indexes by the number of their file."""
     rows = await connection.fetch(
         "SELECT relname, relfilenode FROM pg_class WHERE relnamespace = 'public'::regnamespace"
@@ -171,7 +171,7 @@ async def _names(connection: "asyncpg.Connection[Any]") -> dict[int, str]:
     return {row["relfilenode"]: row["relname"] for row in rows}
 
 
-async def _written(connection: "asyncpg.Connection[Any]", before: str, names: dict[int, str]) -> Written:
+async def _written(connection: Any, before: str, names: dict[int, str]) -> Written:
     """Return what the log has since `before`."""
     if await connection.fetchval("SELECT pg_current_wal_flush_lsn() = $1::text::pg_lsn", before):
         return Written(Counter(), Counter())

@@ -119,6 +119,7 @@ _RULES: tuple[tuple[str, str, str], ...] = (
         "число, после точки не больше {0} знаков, до точки не больше 10",
     ),
     (r"must be above zero", "above zero", "больше нуля"),
+    (r"has at most (\d+) elements", "at most {0}", "не больше {0}"),
     (r"must not be empty", "not empty", "не пусто"),
     (r"must be from (\S+) to (\S+)", "from {0} to {1}", "от {0} до {1}"),
     (r"excludes amount_min_rub and amount_max_rub", "empty, or without bounds", "пусто либо без границ"),

@@ -62,7 +62,8 @@ class TestReceipts:
         """Units, goods of an agent, marked goods, imported goods: an adapter has fields for them, or refuses."""
         _need(bank_harness)
         with must_answer("a quantity of another unit makes an invoice"):
-            assert await self._takes(bank_harness, 900, receipt(100_00, measure=Measure.KILOGRAM, thousandths=1000))
+            taken = await self._takes(bank_harness, 900, receipt(100_00, measure=Measure.KILOGRAM, thousandths=1000))
+        assert taken, "a bank that writes receipts must take a quantity of another unit"
         told = [receipt(80_00, measure=measure, thousandths=1250) for measure in Measure]
         told += [receipt(100_00, agent=agent, supplier=SUPPLIER) for agent in AGENTS]
         told += [

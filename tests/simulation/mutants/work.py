@@ -18,7 +18,7 @@ KEYS: dict[str, Slip] = {
         "            key_record.id.strip()\n            applicant =",
     ),
     "the key of a charge is not written down": usecase(
-        "subscriptions/charges", "    unit[IdempotencyKey].add(key)\n    payment = await new", "    payment = await new"
+        "subscriptions/charges", "    unit[IdempotencyKey].add(key)\n    cart, private", "    cart, private"
     ),
     "the later of two requests with one key fails": usecase(
         "common/idempotency", "if conflict.rule not in (KEY_TAKEN, id_rule):", "if conflict.rule == KEY_TAKEN:"
