@@ -108,6 +108,8 @@ class Anvil:
             [
                 *(str(self._program), "--host", "127.0.0.1", "--port", str(self.port), "--silent"),
                 *("--slots-in-an-epoch", "1", "--no-mining", "--state", str(self._state), *self._arguments),
+                # By default the state of the first block is gone after 4100 blocks, also if the chain was reverted.
+                *("--max-persisted-states", "1000000"),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
