@@ -9,7 +9,7 @@ import pytest
 
 from cambist.core.domain.payments.payment_links import LinkAnswers, PaymentLink
 from cambist.core.domain.payments.payments import Payment
-from cambist.core.usecases.accounts import shops
+from cambist.core.usecases.accounts import accounts, shops
 from cambist.core.usecases.payment_links import link_page
 from cambist.core.usecases.payment_links.link_page import press_link
 from cambist.frontends.http.payer.link_texts import LINK_TEXTS
@@ -223,10 +223,25 @@ async def test_unknown_links_and_foreign_forms_are_refused(app: TestApp) -> None
 
 
 async def test_refund_leaves_the_sums_of_a_link(app: TestApp) -> None:
+    await accounts.set_settings(app.ports, app.account.account_id, {"refunds": "true"})
     link = await made(app, reusable=True)
-    for _ in range(2):
-        await paid(app, link)
+    first, _ = [await paid(app, link) for _ in range(2)]
+    wish = {"payment_id": first}
+    headers = app.headers("test", Idempotency_Key=str(uuid4()))
+    refund = (await app.http.post("/api/v1/refunds", json=wish, headers=headers)).json()
+    path = f"/api/v1/sandbox/refunds/{refund['id']}/simulate"
+    await app.http.post(path, json={"outcome": "completed"}, headers=app.headers())
+    assert (await app.payment(first)).status == "refunded"
     assert [(await state(app, link))[name] for name in ("payments", "paid_rub")] == [2, "5000.00"]
+
+
+async def test_link_whose_payment_is_under_review_says_that_others_pay(app: TestApp) -> None:
+    link = await made(app)
+    payment_id = payment_of(await press(app, link))
+    await app.simulate(payment_id, outcome="amount_mismatch")
+    refused = await press(app, link)
+    assert refused.status_code == 503
+    assert "Others are paying by this link" in refused.text
 
 
 async def test_forgotten_test_data_take_links_answers_and_sums_along(app: TestApp) -> None:

@@ -139,7 +139,6 @@ class LinkAnswers(msgspec.Struct, frozen=True, kw_only=True):
     """Answers of a payer before a payment; they have the payment's id."""
 
     id: str
-    link_id: str
     body: bytes
     """Encrypted: a JSON array of labels with answers, which may be personal data."""
     version: int = 0

@@ -71,13 +71,14 @@ class Problem(StrEnum):
 
     BUSY = "busy"
     """Too many payments were made within the minute."""
+    FULL = "full"
+    """Other payments, which are open or under review, take the link's places."""
     AWAY = "away"
     """The shop or its banks cannot take the payment at present."""
 
 
 class Pressed(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of pressing the button: a payment, wrong fields, or a problem. With none of them the link can no longer be
-    paid, and the page says why."""
+    """Result of pressing the button: a payment, wrong fields, or a problem."""
 
     payment_id: str | None = None
     faults: Mapping[str, FillFault] = {}
@@ -147,7 +148,7 @@ async def press_link(
         except Stale:
             continue
         except _Closed:
-            return Pressed()
+            return Pressed(problem=Problem.FULL)
         except Refusal:
             return Pressed(problem=Problem.AWAY)
     return Pressed(problem=Problem.BUSY)
@@ -182,7 +183,7 @@ async def _pay(
         answers = answers_of(link, filled)
         if answers:
             body = encrypt_link_answers(ports.vault, payment.id, answers)
-            unit[LinkAnswers].add(LinkAnswers(id=payment.id, link_id=link.id, body=body))
+            unit[LinkAnswers].add(LinkAnswers(id=payment.id, body=body))
         return msgspec.structs.replace(payment, link_id=link.id)
 
     key = ids.derived("", link.id, canonical_uuid(attempt) or attempt[:64])

@@ -52,7 +52,8 @@ def link_router(ports: Ports, trusted_proxies: Sequence[Network] = (), limit: Pa
         if pressed is None or view is None:
             return notifications.say(request, "closed", 404)
         body = page.draw(view, language_of(request), wish, typed, pressed)
-        status = 422 if pressed.faults else 503 if pressed.problem is not None else 200
+        # A link that is over says so in place of its form, and is no problem that may pass.
+        status = 200 if view.status is not LinkStatus.ACTIVE else 422 if pressed.faults else 503
         return html_page(body, language_of(request), status)
 
     return Router(

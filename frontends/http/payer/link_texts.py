@@ -28,6 +28,7 @@ _RU: Mapping[str, str] = {
     "fault_too_low": "Не меньше {low}.",
     "fault_too_high": "Не больше {high}.",
     "problem_busy": "Слишком много платежей за минуту. Попробуйте ещё раз чуть позже.",
+    "problem_full": "По этой ссылке сейчас платят другие. Попробуйте ещё раз через несколько минут.",
     "problem_away": "Сейчас магазин не может принять этот платёж. Попробуйте ещё раз через несколько минут.",
     "link_label": "Номер ссылки",
 }
@@ -56,6 +57,7 @@ _EN: Mapping[str, str] = {
     "fault_too_low": "At least {low}.",
     "fault_too_high": "At most {high}.",
     "problem_busy": "Too many payments within a minute. Try again in a moment.",
+    "problem_full": "Others are paying by this link at the moment. Try again in a few minutes.",
     "problem_away": "The shop cannot take this payment at the moment. Try again in a few minutes.",
     "link_label": "Link number",
 }
