@@ -44,7 +44,7 @@ Step = Callable[[], Awaitable[None]]
 
 
 class Written(msgspec.Struct):
-    """What a step wrote, in all."""
+    """Writes of a step."""
 
     entries: Counter[str]
     """Index entries, by index."""

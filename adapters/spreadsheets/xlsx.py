@@ -56,7 +56,7 @@ _OWN_FORMATS = 164
 """Ids of number formats that a workbook defines itself begin here."""
 
 _UNWRITABLE = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
-"""Characters that XML has not or changes, and what would be read as the escape of one."""
+"""Characters that XML forbids or changes, and text that Excel would read as an escape."""
 
 
 class XlsxSpreadsheets:

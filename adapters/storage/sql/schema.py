@@ -110,8 +110,8 @@ def _table(schema: sa.MetaData, declared: Table) -> sa.Table:
 
 
 def _storage_parameters(declared: Table) -> dict[str, Any]:
-    """Return Postgres' storage parameters. By its own, a new version of an old row goes to another old page, and dead
-    versions lie until a fifth of the table has changed: weeks, at millions of payments."""
+    """Return Postgres' storage parameters. With its defaults, the new version of an old row goes to another page, and
+    vacuum starts after a fifth of the table has changed: after weeks, at millions of payments."""
     if declared.fillfactor == 100:
         return {}
     return {"fillfactor": declared.fillfactor, "autovacuum_vacuum_scale_factor": 0.02}
