@@ -92,8 +92,12 @@ class Club:
         """The payer reads the page and presses its button until a QR is shown, and confirms."""
         world, seen = self._world, None
         for _ in range(6):
-            with suppress(NoAnswer):
-                seen = await self._press(subscription_id) or seen
+            with suppress(NoAnswer):  # of the form too: the payer has seen the page then, and the form may have arrived
+                page = await world.request("GET", f"/s/{subscription_id}", (), b"")
+                if shown := _SEEN.search(page.body):
+                    seen = shown[1].decode()
+                    form = ((b"content-type", b"application/x-www-form-urlencoded"),)
+                    await world.request("POST", f"/s/{subscription_id}/open", form, b"amount=" + shown[1])
             await world.network.sleep(self._chance.uniform(1.0, 120.0))
             record = await world.read(Subscription, subscription_id)
             binding = None if record is None else record.binding
@@ -104,16 +108,6 @@ class Club:
                 done = world.banks[binding.bank].confirm(binding.operation)
                 world.trace.tell(f"{subscription_id} is confirmed at {binding.bank}: {done}")
                 return
-
-    async def _press(self, subscription_id: str) -> str | None:
-        """The payer's browser sends the page's form; the amount that the page showed, None where it had no form."""
-        page = await self._world.request("GET", f"/s/{subscription_id}", (), b"")
-        seen = _SEEN.search(page.body)
-        if seen is None:
-            return None
-        form = ((b"content-type", b"application/x-www-form-urlencoded"),)
-        await self._world.request("POST", f"/s/{subscription_id}/open", form, b"amount=" + seen[1])
-        return seen[1].decode()
 
     async def _reprice(self, subscription_id: str, after: float, amount: str) -> None:
         """The merchant changes the amount; once the payer has confirmed less it is refused."""
