@@ -269,6 +269,8 @@ async def _money(tour: Tour) -> None:
     order = {"kind": "payments", "format": "xlsx", "filter": {"status": "settled"}}
     export = await tour.ask("POST", "/exports", order, new=True)
     await tour.ask("GET", f"/exports/{export['id']}")
+    await tour.ask("GET", "/exports")
+    await tour.ask("DELETE", f"/exports/{export['id']}")
 
 
 async def _requests(tour: Tour) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
 
-from .model import OpenEnum, Record
-from .operations import Face, Group, operation
+import msgspec
+
+from .model import OpenEnum, Page, Record
+from .operations import Face, Group, operation, walk
 from .requests import Request, at, create, get
 
 
@@ -60,6 +62,13 @@ class Export(Record, frozen=True, kw_only=True):
     expires_at: datetime | None
 
 
+class DeletedExport(Record, frozen=True, kw_only=True):
+    """A deleted export."""
+
+    id: str
+    deleted: bool
+
+
 class Exports(Group[Face]):
     """`client.exports`."""
 
@@ -77,6 +86,13 @@ class Exports(Group[Face]):
         return create("/exports", Export, body, idempotency_key)
 
     @operation
+    def list(self, *, page: int | None = None, per_page: int | None = None) -> Request[Page[Export]]:
+        """List exports, newest first."""
+        return get("/exports", Page[Export], page=page, per_page=per_page)
+
+    iterate = walk(list)
+
+    @operation
     def get(self, export_id: str) -> Request[Export]:
         """Return an export, with a fresh link of its file."""
         return get(at("exports", export_id), Export)
@@ -85,3 +101,8 @@ class Exports(Group[Face]):
     def file(self, export_id: str) -> Request[bytes]:
         """Return the file of an export that is ready."""
         return Request(method="GET", path=at("exports", export_id, "file"), read=bytes, repeatable=True)
+
+    @operation
+    def delete(self, export_id: str) -> Request[DeletedExport]:
+        """Delete an export and its file. One that is being written is stopped."""
+        return msgspec.structs.replace(get(at("exports", export_id), DeletedExport), method="DELETE")

@@ -171,6 +171,9 @@ class Ask:
     def usdt(self, amount: Usdt | None) -> blocks.Money | None:
         return blocks.usdt(amount, self.language)
 
+    def rate(self, rate: str | None) -> str | None:
+        return None if rate is None else blocks.grouped(rate, self.language)
+
     def copied(self, text: str) -> blocks.Code:
         """Return a text with a button that copies it."""
         return blocks.Code(text, (self.t("copy"), self.t("copied")))

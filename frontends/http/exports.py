@@ -14,10 +14,20 @@ from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso
 from ...core.domain.exports.exports import Export, ExportFailure, ExportFormat, ExportKind, ExportStatus
 from ...core.domain.exports.orders import ExportOrder
-from ...core.usecases.exports.exports import download_link, get_export, open_link, open_ordered, order_export
+from ...core.usecases.exports.exports import (
+    delete_ordered,
+    download_link,
+    get_export,
+    list_ordered,
+    open_link,
+    open_ordered,
+    order_export,
+)
 from ...ports.bundle import Ports
 from .edge.answers import answer, made
-from .edge.operation import ApiRequest, Operation, Refusals
+from .edge.bodies import page_of
+from .edge.operation import PAGES, ApiRequest, Operation, Refusals
+from .views import Pagination, pagination
 
 MEDIA_TYPES = {
     ExportFormat.CSV: "text/csv; charset=utf-8",
@@ -52,6 +62,18 @@ class ExportView(msgspec.Struct, frozen=True, kw_only=True):
     ]
 
 
+class ExportsView(msgspec.Struct, frozen=True, kw_only=True):
+    data: Annotated[list[ExportView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
+
+
+class DeletedExportView(msgspec.Struct, frozen=True, kw_only=True):
+    """A deleted export."""
+
+    id: Annotated[str, shared.ID]
+    deleted: Annotated[bool, Meta(description="Always true")]
+
+
 def export_view(ports: Ports, export: Export) -> ExportView:
     """Return an export as its merchant sees it."""
     is_ready = export.status is ExportStatus.READY
@@ -74,6 +96,16 @@ def export_view(ports: Ports, export: Export) -> ExportView:
 async def create(ports: Ports, caller: Caller, request: ApiRequest[ExportOrder]) -> ASGIApp:
     export = await order_export(ports, caller, request.key, request.read)
     return made(export_view(ports, export.resource), replayed=export.replayed)
+
+
+async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    found = await list_ordered(ports, caller, *page_of(request.query))
+    return answer(ExportsView(data=[export_view(ports, each) for each in found.records], pagination=pagination(found)))
+
+
+async def delete(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    await delete_ordered(ports, caller, request.id)
+    return answer(DeletedExportView(id=request.id, deleted=True))
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
@@ -121,6 +153,16 @@ EXPORTS = (
         right=Right.READ,
     ),
     Operation(
+        "list_exports",
+        "get",
+        "/api/v1/exports",
+        "Exports",
+        "List exports, newest first",
+        page,
+        answer=ExportsView,
+        query=PAGES,
+    ),
+    Operation(
         "get_export",
         "get",
         "/api/v1/exports/{export_id}",
@@ -129,6 +171,17 @@ EXPORTS = (
         one,
         answer=ExportView,
         refusals=_NO_EXPORT,
+    ),
+    Operation(
+        "delete_export",
+        "delete",
+        "/api/v1/exports/{export_id}",
+        "Exports",
+        "Delete an export and its file, or stop one that is being written",
+        delete,
+        answer=DeletedExportView,
+        refusals=_NO_EXPORT,
+        right=Right.READ,
     ),
     Operation(
         "download_export",

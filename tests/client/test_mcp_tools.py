@@ -14,8 +14,9 @@ DOCUMENT = openapi_document("https://pay.example")
 TOOLS = api_tools(DOCUMENT, is_live=False, rights=None)
 DESTRUCTIVE = {
     "advance_clock", "archive_payment_link", "cancel_exchange", "cancel_refund", "cancel_subscription",
-    "delete_sandbox_data", "delete_webhook_endpoint", "resolve_payment", "rotate_webhook_endpoint_secret",
-    "set_next_charge", "settle_payments", "update_subscription", "update_webhook_endpoint",
+    "delete_export", "delete_sandbox_data", "delete_webhook_endpoint", "resolve_payment",
+    "rotate_webhook_endpoint_secret", "set_next_charge", "settle_payments", "update_subscription",
+    "update_webhook_endpoint",
 }  # fmt: skip
 NOT_REPEATABLE = {
     "advance_clock", "begin_exchange", "create_upload_url", "create_withdrawal", "register_client", "resend_event",

@@ -104,6 +104,15 @@ async def test_at_most_three_are_written_at_once(app: TestApp) -> None:
         await app.work(1)
     full = await order(app, body)
     assert (full.status_code, full.json()["error"]["code"]) == (409, "EXPORTS_BUSY")
+    listed = (await app.get(f"/exports?per_page={KEPT_MOST - 1}&page=1")).json()
+    assert listed["pagination"]["total"] == KEPT_MOST
+    assert [each["created_at"] for each in listed["data"]] == sorted(
+        (each["created_at"] for each in listed["data"]), reverse=True
+    )
+    gone = f"/api/v1/exports/{listed['data'][0]['id']}"
+    assert [(await app.http.delete(gone, headers=app.headers())).status_code for _ in range(2)] == [200, 404]
+    assert (await order(app, body)).status_code == 201
+    assert (await order(app, body)).status_code == 409, "one was deleted"
     await app.work(24 * 3600)
     assert (await order(app, body)).status_code == 201
 

@@ -72,6 +72,7 @@ LISTS: Mapping[str, tuple[str, ...]] = {
     "/balance/movements": ("object_id",),
     "/webhook-endpoints": (),
     "/requests": (),
+    "/exports": (),
 }
 """Lists of objects, and their filters that accept another party's ids."""
 
@@ -487,7 +488,8 @@ async def test_a_clock_moves_for_its_own_account_only(street: Street) -> None:
 
 async def test_settling_and_forgetting_touch_nobody_else(street: Street) -> None:
     async def seen(party: Party) -> list[str]:
-        return [(await party.ask("get", path, per_page="100")).text for path in LISTS if "letters" not in path]
+        paths = LISTS.keys() - {"/sandbox/letters", "/exports"}  # the link of an export is new at each reading
+        return [(await party.ask("get", path, per_page="100")).text for path in sorted(paths)]
 
     for party in street.parties:
         await RefundApp(party.app).paid("70.00", mode=party.mode)

@@ -41,8 +41,14 @@ from tests.subscription_app import record, subscribed
 START = datetime(2026, 3, 1, tzinfo=UTC)
 COUNT = 40
 """Two of each hour, so that the order of ids matters, too; each third without an id of the merchant's."""
-LINES = {"list_settlement_items", "list_withdrawal_items", "list_payment_transfers", "list_payments_of_link"}
-"""Lines of one statement, payment or link have neither filters by time nor an id of the merchant's."""
+LINES = {
+    "list_settlement_items",
+    "list_withdrawal_items",
+    "list_payment_transfers",
+    "list_payments_of_link",
+    "list_exports",
+}
+"""Lines of one statement, payment or link, and files of one day, have no filters by time or external id."""
 ELSEWHERE = {"list_movements", "list_webhook_endpoints", "list_webhook_endpoint_events", "list_requests"}
 """Narrowed by the same filters, and tried where their objects are made."""
 

@@ -40,6 +40,7 @@ from ...domain.ids import canonical_uuid, derived, is_prefixed
 from ...domain.people.roles import PersonRight
 from ..common.encrypted import export_chunk_aad
 from ..common.idempotency import Lock, Made, once, read_key, yield_to_maker
+from ..common.paging import Page
 from ..common.schedule import FollowUp
 from ..common.units import retrying, unit_of_work
 from ..ledger.movements import MovementFilter, list_movements
@@ -99,7 +100,7 @@ async def order_export(ports: Ports, caller: Caller, key: str | None, read: Call
 
     async def recall(export_id: str) -> Export:
         async with ports.storage.unit() as unit:
-            return await _own(ports, (BY_API, caller.account_id, caller.mode), unit[Export], export_id)
+            return await _own(ports, _program(caller), unit[Export], export_id)
 
     return await once(ports, caller, key, "export", make=make, recall=recall, id_rule="exports_id")
 
@@ -107,7 +108,14 @@ async def order_export(ports: Ports, caller: Caller, key: str | None, read: Call
 async def get_export(ports: Ports, caller: Caller, export_id: str) -> Export:
     """Return an export that a program ordered. Raises: Refusal EXPORT_NOT_FOUND."""
     async with ports.storage.unit() as unit:
-        return await _own(ports, (BY_API, caller.account_id, caller.mode), unit[Export], export_id)
+        return await _own(ports, _program(caller), unit[Export], export_id)
+
+
+async def list_ordered(ports: Ports, caller: Caller, number: int, size: int) -> Page[Export]:
+    """Return a page of the exports that programs ordered, newest first."""
+    async with ports.storage.unit() as unit:
+        found = await _listed(ports, unit, _program(caller))
+    return Page(list(found[(number - 1) * size : number * size]), number, size, len(found))
 
 
 async def open_ordered(ports: Ports, caller: Caller, export_id: str) -> tuple[Export, AsyncIterator[bytes]]:
@@ -292,13 +300,20 @@ async def _parts(ports: Ports, export: Export) -> AsyncIterator[bytes]:
         yield decrypt_chunk(ports.vault, chunk)
 
 
-@unit_of_work()
-async def delete_export(ports: Ports, unit: Unit, actor: Actor, export_id: str) -> None:
-    """Delete an export of the person; one that is being written is stopped. Its job deletes the content.
+async def delete_export(ports: Ports, actor: Actor, export_id: str) -> None:
+    """Delete an export of the person, as `_delete`. Raises: Refusal EXPORT_NOT_FOUND."""
+    await _delete(ports, _person(actor), export_id)
 
-    Raises: Refusal EXPORT_NOT_FOUND.
-    """
-    export = await _own(ports, _person(actor), unit[Export], export_id)
+
+async def delete_ordered(ports: Ports, caller: Caller, export_id: str) -> None:
+    """Delete an export that a program ordered, as `_delete`. Raises: Refusal EXPORT_NOT_FOUND."""
+    await _delete(ports, _program(caller), export_id)
+
+
+@unit_of_work()
+async def _delete(ports: Ports, unit: Unit, owner: Owner, export_id: str) -> None:
+    """Delete an export; one that is being written is stopped. Its job deletes the content."""
+    export = await _own(ports, owner, unit[Export], export_id)
     now = ports.clock.real()
     if export.is_open:
         export = moved_to(export, ExportTrigger.FAILED, now, failure=ExportFailure.CANCELLED)
@@ -317,6 +332,10 @@ async def _own(ports: Ports, owner: Owner, exports: Repository[Export], export_i
 
 def _person(actor: Actor) -> Owner:
     return actor.user.id, actor.account.id, actor.mode
+
+
+def _program(caller: Caller) -> Owner:
+    return BY_API, caller.account_id, caller.mode
 
 
 def _missing() -> Refusal:

@@ -36,6 +36,9 @@ add(
         "settings.recurring": ("Charges of subscriptions", "Списания по подпискам"),
         "settings.exchange": ("Exchanges", "Обмены"),
         "settings.kyc": ("Verification of clients", "Проверка клиентов"),
+        "settings.kyc.off": ("not required", "не требуется"),
+        "settings.kyc.required": ("required", "обязательна"),
+        "settings.kyc.disabled": ("switched off", "выключена"),
         "settings.amount": ("Largest payment", "Наибольший платёж"),
         "settings.wallet": ("Wallet for payouts", "Кошелёк для выплат"),
         "settings.wallet.intro": (
@@ -168,7 +171,7 @@ async def settings(ask: Ask) -> Page:
                 (ask.t("settings.terminals"), switched(now.terminals)),
                 (ask.t("settings.recurring"), switched(now.recurring)),
                 (ask.t("settings.exchange"), switched(now.exchange)),
-                (ask.t("settings.kyc"), now.kyc.value),
+                (ask.t("settings.kyc"), ask.t(f"settings.kyc.{now.kyc}")),
                 (ask.t("settings.amount"), ask.rub(now.amount_rub_max)),
             ],
         ),

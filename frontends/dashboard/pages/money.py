@@ -370,7 +370,7 @@ async def settlement(ask: Ask) -> Page:
         None,
         [
             (ask.t("settlement.cutoff"), ask.at(found.cutoff)),
-            (ask.t("settlement.rate"), found.rate_market),
+            (ask.t("settlement.rate"), ask.rate(found.rate_market)),
             (ask.t("settlement.payments"), ask.number(found.payments)),
             (ask.t("settlement.amount"), ask.rub(found.amount)),
             (ask.t("settlement.fee"), ask.usdt(found.fee)),

@@ -161,7 +161,7 @@ async def new(ask: Ask) -> Page:
     labels = [
         Field(
             name=f"label_{at}",
-            label=ask.t("paylink.label"),
+            label=f"{ask.t('paylink.label')} ({at + 1})",
             maxlength=60,
             hint=ask.t("paylink.label.hint") if at == 0 else "",
         )

@@ -314,7 +314,7 @@ async def exchange(ask: Ask) -> Page:
             (ask.t("exchange.direction"), ask.t.of("direction", found.direction)),
             (ask.t("exchange.usdt"), ask.usdt(found.amount_usdt)),
             (ask.t("exchange.rub"), ask.rub(found.amount_rub)),
-            (ask.t("exchange.rate"), found.rate),
+            (ask.t("exchange.rate"), ask.rate(found.rate)),
             (ask.t("id"), Code(found.id)),
             (ask.t("order"), found.external_id),
             (ask.t("created"), ask.at(found.created_at)),
