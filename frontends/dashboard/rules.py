@@ -490,7 +490,7 @@ _SENTENCES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"It is the mode's own key: rotate it",
-        "This is the mode's own key: it can only be replaced.",
+        "This is the main key: it can only be replaced.",
         "Это основной ключ режима: его можно только заменить.",
     ),
     (

@@ -63,7 +63,7 @@ add(
             "По одному IP-адресу или сети в строке; пусто — любые",
         ),
         "key.used": ("Last used", "Последнее использование"),
-        "key.own": ("the mode's own", "основной"),
+        "key.own": ("main", "основной"),
         "key.until": ("until {when}", "до {when}"),
         "key.all": ("all", "все"),
         "key.any": ("any", "любые"),
@@ -641,7 +641,7 @@ async def event(ask: Ask) -> Page:
             ],
             empty=ask.t("nothing"),
         ),
-        Facts(ask.t("event.body"), [(ask.t("event.body"), Pre(body))]),
+        Facts(None, [(ask.t("event.body"), Pre(body))]),
     ]
     if ask.has(PersonRight.WEBHOOKS):
         action = ask.to(f"/developers/events/{told.event.id}/resend")
