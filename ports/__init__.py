@@ -107,6 +107,8 @@ from .rates import RateQuote as RateQuote
 from .rates import RateSource as RateSource
 from .receipts import Agent as Agent
 from .receipts import AgentType as AgentType
+from .receipts import Correction as Correction
+from .receipts import FiscalData as FiscalData
 from .receipts import MarkCode as MarkCode
 from .receipts import MarkFormat as MarkFormat
 from .receipts import Measure as Measure
@@ -114,8 +116,11 @@ from .receipts import PaymentMode as PaymentMode
 from .receipts import PaymentSubject as PaymentSubject
 from .receipts import Receipt as Receipt
 from .receipts import ReceiptBank as ReceiptBank
+from .receipts import ReceiptFinder as ReceiptFinder
 from .receipts import ReceiptItem as ReceiptItem
+from .receipts import ReceiptKind as ReceiptKind
 from .receipts import ReceiptNeed as ReceiptNeed
+from .receipts import ReceiptRegister as ReceiptRegister
 from .receipts import ReceiptRequest as ReceiptRequest
 from .receipts import ReceiptState as ReceiptState
 from .receipts import ReceiptStatus as ReceiptStatus

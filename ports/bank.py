@@ -37,6 +37,8 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     Otherwise requests identify no payer."""
     receipts: ReceiptNeed = ReceiptNeed.NONE
     """How the provider handles receipts by 54-FZ (docs/adapters.md "Receipts")."""
+    receipts_apart: bool = False
+    """Receipts need a call of their own once the money has moved: the adapter is also a ReceiptBank."""
     refunds: bool = True
     """The provider sends money back to payers; otherwise `refund` and `find_refund` raise NotSupported."""
     mandates: bool = False

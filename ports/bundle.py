@@ -22,6 +22,7 @@ from .passwords import PasswordHasher
 from .payouts import Senders
 from .queue import Queue
 from .rates import RateSources
+from .receipts import ReceiptRegister
 from .spreadsheets import Spreadsheets
 from .storage import Storage
 from .vault import Vault
@@ -85,6 +86,8 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     """Sends messages to people's Telegram chats; None: no bot is connected."""
     former_kyc: Mapping[str, KycVerifier] = msgspec.field(default_factory=dict)
     """Verifiers by name that begin no new checks: they only answer for their existing ones."""
+    register: ReceiptRegister | None = None
+    """Writes receipts of live payments whose bank writes none; None: no register is connected."""
     has_verifier: bool = True
     """Whether `kyc` may verify people: false if it is a simulator that live mode may not use."""
     alarms: AlarmChannels = AlarmChannels()

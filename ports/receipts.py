@@ -1,6 +1,7 @@
 """Fiscal receipts by 54-FZ in provider-neutral words, for providers whose cash register sends them to the payer
 (docs/adapters.md "Receipts"). Each adapter maps every value to its provider's code."""
 
+from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -243,16 +244,58 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         return "<receipt>"
 
 
+class ReceiptKind(StrEnum):
+    """Kind of a receipt (tag 1054, and whether it is a correction)."""
+
+    SALE = "sale"
+    REFUND = "refund"
+    SALE_CORRECTION = "sale_correction"
+    """A sale for which no receipt, or a wrong one, was written."""
+    REFUND_CORRECTION = "refund_correction"
+
+
+class Correction(msgspec.Struct, frozen=True, kw_only=True):
+    """Reason of a correction (tags 1173, 1178 and 1179)."""
+
+    day: date
+    """Day of the sale or refund that is corrected."""
+    order: str | None = None
+    """Number of the tax authority's order; None: the seller corrects on its own."""
+
+
 class ReceiptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request for the receipt of money that has moved."""
 
     operation: str
+    """Id of this receipt, in the form of docs/adapters.md "Operation ids". One id is one receipt; a receipt that failed
+    gets another id when it is tried again."""
+    of: str
     """Operation that moved the money: a payment, a charge, a binding, or a refund."""
-    reference: str
+    amount_kopecks: int
+    """The money that moved."""
+    reference: str = ""
     """The bank's reference of the invoice, charge or mandate that received the money, also for a refund."""
     receipt: Receipt
-    goes_back: bool = False
-    """The receipt is for a refund."""
+    kind: ReceiptKind = ReceiptKind.SALE
+    prepaid_kopecks: int = 0
+    """Part of the receipt's total that an earlier receipt reported as prepaid (tag 1215); the rest is paid by this
+    money (tag 1081). A second receipt, after a prepayment, has all of it."""
+    is_with_money: bool = False
+    """The receipt was part of the request that moved the money; only its state is wanted."""
+    correction: Correction | None = None
+    """Set for corrections."""
+    requested_at: datetime
+    """When this receipt was first wanted."""
+    account: str | None = None
+    """The merchant's account; below it the shop and the terminal (docs/adapters.md "Credentials of several
+    merchants")."""
+    shop: str | None = None
+    terminal: str | None = None
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether the money goes back to the customer."""
+        return self.kind in (ReceiptKind.REFUND, ReceiptKind.REFUND_CORRECTION)
 
 
 class ReceiptStatus(StrEnum):
@@ -262,25 +305,63 @@ class ReceiptStatus(StrEnum):
     DONE = "done"
     """The cash register has written the receipt."""
     FAILED = "failed"
-    """The cash register rejected the receipt; a person has to check there."""
+    """The cash register rejected the receipt, for good: nothing was written under this id."""
+
+
+class FiscalData(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers by which a written receipt is found; as far as the provider tells them."""
+
+    storage: str | None = None
+    """Number of the fiscal storage (FN, tag 1041)."""
+    document: str | None = None
+    """Number of the fiscal document (FD, tag 1040)."""
+    sign: str | None = None
+    """Fiscal sign of the document (FP, tag 1077)."""
+    register: str | None = None
+    """Registration number of the cash register (tag 1037)."""
+    url: str | None = None
+    """Page of the receipt at the operator of fiscal data."""
+    registered_at: datetime | None = None
+    """Time on the receipt."""
 
 
 class ReceiptState(msgspec.Struct, frozen=True, kw_only=True):
-    """State of a receipt."""
+    """State of a receipt. With FAILED, `failure` is the provider's reason, without personal data."""
 
     status: ReceiptStatus
+    failure: str | None = None
+    fiscal: FiscalData = FiscalData()
 
 
 @runtime_checkable
-class ReceiptBank(Protocol):
-    """A bank whose cash register gets receipts by a separate call after the money has moved. The receipt inside a
-    request for money is then only validated, so that an invalid one is refused before anybody pays."""
+class ReceiptFinder(Protocol):
+    """A provider that tells the state of receipts."""
+
+    async def find_receipt(self, request: ReceiptRequest) -> ReceiptState | None:
+        """Return the state of this request's receipt, or None when the provider never saw it. A read."""
+        ...
+
+
+@runtime_checkable
+class ReceiptBank(ReceiptFinder, Protocol):
+    """A bank that writes receipts by a separate call. With `BankCapabilities.receipts_apart` it gets all of them so,
+    after the money has moved: the receipt inside a request for money is then only validated, so that an invalid one is
+    refused before anybody pays. Otherwise it gets second receipts, and those that are tried again."""
 
     async def write_receipt(self, request: ReceiptRequest) -> ReceiptState:
-        """Request the receipt. Idempotent by `request.operation`, forever: a repeat returns the state of the same
-        receipt.
+        """Request the receipt. Idempotent by `request.operation`: a repeat returns the state of the same receipt.
 
         Raises: Refused, it will not be written: `receipt`, `operation` (the operation has a different receipt);
-        NotConfigured; OutcomeUnknown; Unavailable.
+        NotSupported; NotConfigured; OutcomeUnknown; Unavailable.
         """
+        ...
+
+
+class ReceiptRegister(ReceiptBank, Protocol):
+    """A cash register beside the banks, such as a cloud register of the merchant. It writes the receipts of money that
+    a bank without receipts has moved, and corrections."""
+
+    @property
+    def name(self) -> str:
+        """Name stored with every receipt; it must never change."""
         ...

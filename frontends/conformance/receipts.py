@@ -1,5 +1,6 @@
 """Receipts for the requests of the bank suites, as the service sends them (docs/adapters.md "Receipts")."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from ...ports.receipts import (
     Receipt,
     ReceiptItem,
     ReceiptNeed,
+    ReceiptRequest,
     Supplier,
     TaxSystem,
     Vat,
@@ -54,6 +56,20 @@ def receipt(kopecks: int, **item: Any) -> Receipt:
     }
     only = ReceiptItem(name="Order 1", price_kopecks=kopecks, **words)
     return Receipt(items=(only,), tax_system=TaxSystem.USN_INCOME, email=EMAIL, phone=PHONE)
+
+
+def receipt_request(operation: str, kopecks: int, reference: str, **more: Any) -> ReceiptRequest:
+    """Return a request for the receipt of a payment."""
+    receipt_of = more.pop("receipt", None) or receipt(kopecks)
+    return ReceiptRequest(
+        operation=operation,
+        of=operation,
+        amount_kopecks=kopecks,
+        reference=reference,
+        receipt=receipt_of,
+        requested_at=datetime(2026, 11, 27, tzinfo=UTC),
+        **more,
+    )
 
 
 def receipted(bank: Bank) -> Bank:

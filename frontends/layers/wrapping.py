@@ -54,6 +54,7 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
         "find_charge": _R,
         "revoke": _W,
         "write_receipt": _W,
+        "find_receipt": _R,
         "remit": _W,
         "find_remittance": _R,
         "banks": _R,

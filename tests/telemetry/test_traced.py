@@ -25,7 +25,7 @@ from cambist.ports.notifications import Notifications
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from cambist.ports.payouts import FindingSender, ListingSender, ReplacingSender, SenderSimulator, UsdtSender
 from cambist.ports.rates import RateSimulator, RateSource
-from cambist.ports.receipts import ReceiptBank
+from cambist.ports.receipts import ReceiptBank, ReceiptFinder
 from cambist.ports.remittances import RemittanceBank, RemittanceSimulator
 from cambist.ports.reporting import ReportingBank
 from cambist.ports.searching import (
@@ -105,6 +105,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
         MandateBank,
         MandateSimulator,
         ReceiptBank,
+        ReceiptFinder,
         RemittanceBank,
         RemittanceSimulator,
         Notifications,

@@ -16,6 +16,7 @@ from ....ports.bank import (
     RefundStatus,
 )
 from ....ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.receipts import ReceiptNeed
 from .charges import RaiffeisenCharges
 from .core import Page
 from .errors import ALREADY_PAID, WRONG_STATUS, BankRefused
@@ -54,6 +55,7 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotificatio
             own_lifetime=True,
             cancels_invoices=True,
             receipts=self._till.need,
+            receipts_apart=self._till.need is not ReceiptNeed.NONE,
             mandates=self._subscriptions,
             mandate_charges=self._subscriptions,
             remittances=self._payouts is not None,

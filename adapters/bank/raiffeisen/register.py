@@ -1,8 +1,8 @@
 """Receipts by 54-FZ in the format of Raiffeisenbank's cash registers (docs/providers/raiffeisen.md "Receipts").
 Pure.
 
-Not verified with the bank: items with agents, measures and marking codes in this call. Their fields are those of the
-bank's SDK for receipts inside orders."""
+Not verified with the bank: prepaid sums, and items with agents, measures and marking codes in this call. Their fields
+are those of the bank's SDK for receipts inside orders."""
 
 import re
 from base64 import b64encode
@@ -103,14 +103,16 @@ class Register(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         return f"<register: receipts {self.need}>"
 
-    def told(self, receipt: Receipt, number: str) -> dict[str, Any]:
+    def told(self, receipt: Receipt, number: str, prepaid_kopecks: int = 0) -> dict[str, Any]:
         """Convert the receipt to the bank's format. Raises: Refused `receipt` if the format cannot express it."""
         email = receipt.email if receipt.email is not None and len(receipt.email) <= _EMAIL else self.email
         if not email or not 0 < len(receipt.items) <= _ITEMS:
             raise refused("it has nobody to go to, or not 1 to 100 items")
         if receipt.attribute is not None or receipt.inn is not None:
             raise refused("the bank has no field for the attribute or the customer's number")
+        prepaid = [{"type": "PREPAID", "amount": roubles(prepaid_kopecks)}] if prepaid_kopecks else None
         return {
+            **({} if prepaid is None else {"payments": prepaid}),
             "receiptNumber": number,
             "client": {"email": email},
             "items": [self._item(item) for item in receipt.items],

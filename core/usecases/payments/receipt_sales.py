@@ -13,7 +13,7 @@ from ....ports.bank import Bank
 from ....ports.bundle import Ports
 from ....ports.faults import NO_ANSWER, NotSupported, Refused
 from ....ports.jobs import Job
-from ....ports.receipts import ReceiptBank, ReceiptNeed, ReceiptRequest, ReceiptStatus
+from ....ports.receipts import ReceiptBank, ReceiptKind, ReceiptNeed, ReceiptRequest, ReceiptStatus
 from ....ports.storage import Unit
 from ...domain.payments.payments import BindingCharge, Payment, PaymentMove
 from ...domain.receipts.carts import Cart
@@ -44,7 +44,7 @@ def register_of(ports: Ports, payment: Payment) -> tuple[Bank, ReceiptBank] | No
     bank = ports.banks.banks.get(payment.bank or "")
     if bank is None or payment.receipt is None or payment.binding is BindingCharge.NONE:
         return None
-    if bank.capabilities.receipts is ReceiptNeed.NONE or not isinstance(bank, ReceiptBank):
+    if not bank.capabilities.receipts_apart or not isinstance(bank, ReceiptBank):
         return None
     return bank, bank
 
@@ -105,7 +105,13 @@ async def write(
     if receipt is None:
         raise ValueError(f"{payment.id} has terms of receipts, and no receipt")
     request = ReceiptRequest(
-        operation=operation, reference=payment.bank_reference or "", receipt=receipt, goes_back=back
+        operation=operation,
+        of=operation,
+        amount_kopecks=kopecks,
+        reference=payment.bank_reference or "",
+        receipt=receipt,
+        kind=ReceiptKind.REFUND if back else ReceiptKind.SALE,
+        requested_at=job.created_at,
     )
     why = "not written yet"
     try:

@@ -35,7 +35,7 @@ from ....ports.members import BankListing
 from ....ports.notifications import Notifications, Received
 from ....ports.payouts import FindingSender, ListingSender, ReplacingSender, SignedTransfer, UsdtSender
 from ....ports.rates import RateSource
-from ....ports.receipts import ReceiptBank
+from ....ports.receipts import ReceiptBank, ReceiptFinder
 from ....ports.remittances import RemittanceBank
 from ....ports.reporting import ReportingBank
 from ....ports.searching import (
@@ -56,6 +56,7 @@ _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
         MandateBank,
         RemittanceBank,
         ReceiptBank,
+        ReceiptFinder,
         ListingBank,
         BankListing,
         ReportingBank,

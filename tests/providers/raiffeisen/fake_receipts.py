@@ -16,6 +16,7 @@ _MODES = {"FULL_PREPAYMENT", "FULL_PAYMENT", "ADVANCE", "PREPAYMENT"}
 _NEW_OBJECTS = _OBJECTS | {
     f"{kind}_MARKING_{code}" for kind in ("COMMODITY", "EXCISE") for code in ("NO_CODE", "WITH_CODE")
 }
+_RECEIPT = {"receiptNumber", "client", "items", "total"}
 _ITEM = {"name", "price", "quantity", "amount", "paymentObject", "vatType"}
 
 
@@ -34,7 +35,7 @@ class FakeReceipts(FakePeople):
     def _save_receipt(self, side: str, body: dict[str, Any]) -> dict[str, Any]:
         self._need_register()
         number = body.get("receiptNumber")
-        if body.keys() != {"receiptNumber", "client", "items", "total"} or not _NUMBER.match(str(number)):
+        if body.keys() - {"payments"} != _RECEIPT or not _NUMBER.match(str(number)):
             raise Rejected("RECEIPT_VALIDATION_FAILED")
         email = body["client"].get("email", "")
         if body["client"].keys() != {"email"} or not re.fullmatch(r"[^@\s]+@[^@\s]+", email) or len(email) > 64:

@@ -17,15 +17,15 @@ from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.operators.action_item import ActionItem
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.payments.receipt_sales import ASKED_FOR, SALE
-from cambist.frontends.conformance.receipts import EMAIL, receipt
+from cambist.frontends.conformance.receipts import EMAIL, receipt, receipt_request
 from cambist.ports import (
     Fault,
     NotConfigured,
     OutcomeUnknown,
     PaymentMode,
     PaymentSubject,
+    ReceiptKind,
     ReceiptNeed,
-    ReceiptRequest,
     ReceiptStatus,
     Refused,
     Unavailable,
@@ -42,7 +42,7 @@ from tests.providers.raiffeisen.test_app import Shop, open_shop
 from tests.tables import table
 
 OPERATION = "pay_0198c3f2-7d1a-7e4b-9f60-000000000001"
-SALE_OF = ReceiptRequest(operation=OPERATION, reference="qr//AD1/order", receipt=receipt(490_00))
+SALE_OF = receipt_request(OPERATION, 490_00, "qr//AD1/order")
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ async def test_a_receipt_is_saved_and_registered_with_what_was_paid(bank: Raiffe
     assert (await bank.write_receipt(SALE_OF)).status is ReceiptStatus.PROCESSING
     books.finish()
     assert (await bank.write_receipt(SALE_OF)).status is ReceiptStatus.DONE
-    back = msgspec.structs.replace(SALE_OF, goes_back=True, receipt=receipt(90_00, vat=Vat.VAT_22))
+    back = msgspec.structs.replace(SALE_OF, kind=ReceiptKind.REFUND, receipt=receipt(90_00, vat=Vat.VAT_22))
     await bank.write_receipt(back)
     sale, refund = books.receipts["sell", OPERATION], books.receipts["refund", OPERATION]
     assert (sale["total"], sale["client"], sale["receiptType"]) == (Decimal(490), {"email": EMAIL}, "SELL")

@@ -35,6 +35,7 @@ class Register(Till):
 
     def __init__(self) -> None:
         super().__init__(ReceiptNeed.OPTIONAL)
+        self._capabilities = msgspec.structs.replace(self._capabilities, receipts_apart=True)
         self.words = deque[ReceiptStatus | Fault]()
         self.told: list[ReceiptRequest] = []
 
@@ -44,6 +45,9 @@ class Register(Till):
         if isinstance(word, Fault):
             raise word
         return ReceiptState(status=word)
+
+    async def find_receipt(self, request: ReceiptRequest) -> ReceiptState | None:
+        raise NotImplementedError
 
     @property
     def written(self) -> list[tuple[str, str, int, bool]]:
