@@ -15,9 +15,15 @@ from .session import REFUSED, guarded, loaded_settings, run_in_app
 @click.command()
 @click.argument("path", metavar="PATH", type=click.Path(path_type=Path), required=False)
 @click.option("--encrypt", is_flag=True, help="Encrypt the copy of the database with the vault's current key.")
+@click.option(
+    "--since",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Verify only what changed since the last run with this file (`cambist ledger verify --since`).",
+)
 @click.option("--note", is_flag=True, help="Copy nothing; record that a backup was just made by other means.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def backup(*, path: Path | None, encrypt: bool, note: bool, as_json: bool) -> None:
+def backup(*, path: Path | None, encrypt: bool, since: Path | None, note: bool, as_json: bool) -> None:
     """Copy the database and uploaded files to the new folder PATH, and check the copy.
 
     The check covers the pages of the database, the ledger and the encrypted values. The service may keep running. On
@@ -26,7 +32,7 @@ def backup(*, path: Path | None, encrypt: bool, note: bool, as_json: bool) -> No
     backup. Exit 1 when no backup was made, or when the copy is not sound. docs/operations.md "Backup and restore".
     """
 
-    if (path is None) is not note or (note and encrypt):
+    if (path is None) is not note or (note and (encrypt or since)):
         raise click.UsageError("Give PATH, or --note alone.")
     if path is None:
         give(guarded(_noted, as_json=as_json), as_json=as_json)
@@ -37,7 +43,7 @@ def backup(*, path: Path | None, encrypt: bool, note: bool, as_json: bool) -> No
         from ..operations.backup import back_up
 
         with progress() as tell:
-            made = asyncio.run(back_up(settings, path, tell, encrypt=encrypt))
+            made = asyncio.run(back_up(settings, path, tell, encrypt=encrypt, since=since))
         document = {"path": str(path), **msgspec.to_builtins(made), "sound": made.is_sound}
         text = fields({name.replace("_", " "): value for name, value in document.items()})
         return Answer(document=document, text=text)

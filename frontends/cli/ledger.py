@@ -9,7 +9,7 @@ import click
 from ...core.domain.chains import Head, heads_in
 from ...core.usecases.common.chains import present_head
 from ...core.usecases.ledger.chain_check import BadEntry
-from ...core.usecases.ledger.check import LedgerReport, verify_ledger
+from ...core.usecases.ledger.check import LedgerReport
 from ...core.usecases.operators.retagging import retag
 from .groups import group
 from .output import Answer, fields, give, shown, table
@@ -56,8 +56,16 @@ class _Heads(click.ParamType[list[Head]]):
     default=None,
     help="An earlier head, or a file with heads: a backup's folder or backup.json, a log.",
 )
+@click.option(
+    "--since",
+    "path",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="Read only what changed since the last verification with this file, and write its result there.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def verify(*, heads: Sequence[Head] | None, as_json: bool) -> None:
+def verify(*, heads: Sequence[Head] | None, path: Path | None, as_json: bool) -> None:
     """Verify the books: balances, journal entries and hash chains.
 
     It recomputes every balance from the journal, checks that each entry sums to zero, and checks the hash chains over
@@ -70,9 +78,17 @@ def verify(*, heads: Sequence[Head] | None, as_json: bool) -> None:
 
     `head` is the end of the chains: store it elsewhere. A later check with --from detects a history that was shortened,
     rewritten or replaced, even by a person who has the database and the vault's keys.
+
+    With --since, the time depends on what happened since, not on the size of the ledger: entries that were proved are
+    not read again, nor are objects older than a week that no new entry concerns. Once a week, and without the file,
+    every row is read. A fault leaves the file as it is.
     """
+    if heads and path:
+        raise click.UsageError("Give --from or --since, not both: the file of --since contains a head.")
+    from ..operations.checkpoint_file import verify_since
+
     report = guarded(
-        lambda: run_in_app(lambda ports: verify_ledger(ports, progress=_progress, against=heads or ())),
+        lambda: run_in_app(lambda ports: verify_since(ports, path, progress=_progress, against=heads or ())),
         as_json=as_json,
     )
     give(Answer(document=_document(report), text=_text(report)), as_json=as_json)
@@ -137,6 +153,7 @@ def _document(report: LedgerReport) -> dict[str, Any]:
     return {
         "holds": report.holds,
         "entries": report.entries,
+        "proved_before": report.proved_before,
         "unsealed": report.unsealed,
         "first_bad_entry": _bad(report.first_bad_entry),
         "bad_balances": [
@@ -162,6 +179,7 @@ def _text(report: LedgerReport) -> str:
             {
                 "holds": report.holds,
                 "entries": report.entries,
+                "proved before": report.proved_before,
                 "unsealed": report.unsealed,
                 "first bad entry": _told(report.first_bad_entry),
                 "actions": report.actions,

@@ -21,7 +21,7 @@ from ...core.domain.installation import Because
 from ...core.usecases.common.chains import present_head
 from ...core.usecases.common.quarantine import hold
 from ...core.usecases.installation.backups import note_backup
-from ...core.usecases.ledger.check import LedgerReport, verify_ledger
+from ...core.usecases.ledger.check import LedgerReport
 from ...core.usecases.operators.reencrypt import KeyReport, inspect_keys
 from ...ports.database_urls import sqlite_url
 from ...ports.faults import Refused, Unavailable, Unreadable
@@ -35,6 +35,7 @@ from ..app.maintenance import (
     is_postgres,
 )
 from ..settings.settings import Settings
+from .checkpoint_file import verify_since
 
 DATABASE, DUMP, UPLOADS, MANIFEST = "cambist.db", "cambist.dump", "uploads", "backup.json"
 ENCRYPTED = ".encrypted"
@@ -79,13 +80,16 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
         return self.ledger_holds and not self.unopened
 
 
-async def back_up(settings: Settings, target: Path, progress: Progress, *, encrypt: bool = False) -> Backup:
+async def back_up(
+    settings: Settings, target: Path, progress: Progress, *, encrypt: bool = False, since: Path | None = None
+) -> Backup:
     """Make the folder `target` while the service runs: the database as of one moment, and the uploaded files. A
     Postgres database is dumped, and its books and encrypted values are checked in the database itself.
 
     The folder appears complete and checked, or not at all. Files are copied after the database, so every document in
     the database has its file, unless it was deleted meanwhile, as for a decided check. With `encrypt`, the plain copy
-    is made and checked in the data folder, and only its encrypted form is written to `target`. Raises: Refused when the
+    is made and checked in the data folder, and only its encrypted form is written to `target`. `since`: file with the
+    checkpoint from which the ledger is verified (checkpoint_file.py). Raises: Refused when the
     target exists already; Unavailable, NotSupported, VaultError, OSError.
     """
     target = await asyncio.to_thread(target.absolute)
@@ -111,7 +115,9 @@ async def back_up(settings: Settings, target: Path, progress: Progress, *, encry
             await copy_database(settings, copy, lambda left, pages: progress(f"{left} of {pages} pages left"))
         files = await asyncio.to_thread(copy_uploads, settings.data_dir / UPLOADS, draft / UPLOADS)
         progress(f"{files} uploaded files copied; checking")
-        ledger, seals = await (_looked_at(settings, head) if copy.name == DUMP else _verified(settings, copy, began))
+        ledger, seals = await (
+            _looked_at(settings, head, since) if copy.name == DUMP else _verified(settings, copy, began, since)
+        )
         facts, key = await database_facts(settings), None
         if encrypt:
             progress("encrypting")
@@ -174,14 +180,16 @@ async def _noted(settings: Settings, began: datetime) -> None:
         log.warning("the backup could not be noted in the database: %s", fault)
 
 
-async def _verified(settings: Settings, database: Path, as_of: datetime) -> tuple[LedgerReport, KeyReport]:
+async def _verified(
+    settings: Settings, database: Path, as_of: datetime, since: Path | None
+) -> tuple[LedgerReport, KeyReport]:
     """Open the copy as the service does, and verify its books and encrypted values. The copy is held, because a service
     that starts from it later does not know what was sent since."""
     own = msgspec.structs.replace(settings, database_url=sqlite_url(database), redis_url=None)
 
     async with open_app(own, recognising=False) as app:
         await hold(app.ports, Because.BACKUP, as_of)
-        found = await verify_ledger(app.ports), await inspect_keys(app.ports)
+        found = await verify_since(app.ports, since), await inspect_keys(app.ports)
     await asyncio.to_thread(close_sqlite_log, database)
     return found
 
@@ -195,10 +203,10 @@ async def _head_of(settings: Settings) -> str | None:
         return None
 
 
-async def _looked_at(settings: Settings, head: str | None) -> tuple[LedgerReport, KeyReport]:
+async def _looked_at(settings: Settings, head: str | None, since: Path | None) -> tuple[LedgerReport, KeyReport]:
     """Verify the books and encrypted values of the database itself, because a dump cannot be opened."""
     async with open_app(settings) as app:
-        books = await verify_ledger(app.ports, against=heads_in(head or ""))
+        books = await verify_since(app.ports, since, against=heads_in(head or ""))
         return books, await inspect_keys(app.ports)
 
 

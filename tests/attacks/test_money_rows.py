@@ -2,17 +2,21 @@
 journal. The proof names each altered field (SECURITY.md)."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Account, Mode
+from cambist.core.domain.chains import FIRST_LINK, Head, told
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import BalanceType, EntryKind, journal_entry
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.tron import tron_address
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.common.chains import CHAINS
 from cambist.core.usecases.ledger.check import verify_ledger
+from cambist.core.usecases.ledger.checkpoint import Checkpoint
 from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.money_items import NOT_TAGGED
@@ -24,6 +28,13 @@ from tests.invariants import everything
 from tests.usecases.ledger.test_ledger import book
 from tests.usecases.settlement.test_settlement import caller, paid
 
+AT_FIRST = Checkpoint(
+    head=told([Head(chain=chain.name, number=0, link=FIRST_LINK) for chain in CHAINS], None),
+    verified_at=datetime(2025, 1, 1, tzinfo=UTC),
+    complete_at=datetime(2025, 1, 1, tzinfo=UTC),
+    balances={},
+    movements={},
+)
 WALLET, THIEF = tron_address(bytes(range(20))), tron_address(bytes(range(20, 40)))
 
 
@@ -39,8 +50,11 @@ async def with_wallet(app: TestApp) -> Account:
 
 
 async def differing(app: TestApp) -> list[tuple[str, str]]:
-    """Return the row and field of each bad value; assert that the proof finds nothing else wrong."""
+    """Return the row and field of each bad value; assert that the proof finds nothing else wrong, and that one from the
+    checkpoint of an empty ledger finds the same."""
     report = await verify_ledger(app.ports)
+    since = await verify_ledger(app.ports, since=AT_FIRST)
+    assert (since.bad_values, since.entries, since.holds) == (report.bad_values, report.entries, report.holds)
     assert (report.first_bad_entry, report.bad_balances) == (None, ())
     assert report.holds == (not report.bad_values)
     return [(each.id, each.field) for each in report.bad_values]
@@ -150,6 +164,19 @@ async def test_an_altered_movement_is_named(attacked: TestApp, attacker: Attacke
     assert named == [f"movements.{field}" for field in fields]
     await attacker.run("DELETE FROM movements WHERE number = 3")
     assert (owner, "movements") in await differing(attacked)
+
+
+async def test_the_movement_of_a_checkpoint_is_compared_with_it(attacked: TestApp, attacker: Attacker) -> None:
+    for amount in ("100.00", "200.00"):
+        await paid(attacked, amount)
+    await list_all(attacked.ports)
+    since = (await verify_ledger(attacked.ports)).checkpoint
+    await paid(attacked, "300.00")
+    await list_all(attacked.ports)
+    assert (await verify_ledger(attacked.ports, since=since)).holds
+    await attacker.run("UPDATE movements SET pending_after = pending_after + 1 WHERE number = 2")
+    bad = (await verify_ledger(attacked.ports, since=since)).bad_values
+    assert bad[0].field == "movements.available_after"
 
 
 async def test_the_proof_ends_for_entries_that_nobody_books(attacked: TestApp, attacker: Attacker) -> None:

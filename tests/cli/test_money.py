@@ -18,6 +18,7 @@ from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.frontends.app.compose import open_app
+from cambist.frontends.operations import checkpoint_file
 from cambist.frontends.settings.settings import Settings
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Simulation
@@ -195,6 +196,7 @@ def test_help_says_what_people_need(call: Call) -> None:
 
 HELD: dict[str, Any] = {
     "holds": True,
+    "proved_before": 0,
     "first_bad_entry": None,
     "bad_balances": [],
     "actions": 1,
@@ -216,6 +218,7 @@ def test_a_ledger_that_holds_is_0(books: Books) -> None:
     assert [line.split() for line in outcome.out.splitlines()] == [
         ["holds", "true"],
         ["entries", "2"],
+        ["proved", "before", "0"],
         ["unsealed", "0"],
         ["first", "bad", "entry", "-"],
         ["actions", "3"],
@@ -237,6 +240,37 @@ def test_published_head_is_compared_with_the_chain(books: Books, tmp_path: Path,
     status, document = books.verify("--from", line.replace("ledger=2:", "ledger=3:"))
     assert (status, document["first_bad_entry"]) == (1, None)
     assert document["differing"] == ["the head ledger=3 has no place in it: the chain ends at 2"]
+
+
+def test_verification_continues_from_its_file(books: Books, tmp_path: Path) -> None:
+    file = tmp_path / "verified.json"
+    since = ("--since", str(file))
+    books.pay()
+    books.settle()
+    assert books.verify(*since)[1]["proved_before"] == 0
+    assert (file.stat().st_mode & 0o777, list(tmp_path.glob("*.part"))) == (0o600, [])
+    books.pay()
+    books.settle()
+    status, document = books.verify(*since)
+    assert (status, document["proved_before"], document["entries"]) == (0, 2, 4)
+    books.tamper("UPDATE journal SET revision = 2 WHERE kind = 'receipt' AND number = 1")
+    assert (books.verify(*since)[0], books.verify()[0]) == (0, 1), "the entry was proved before"
+    books.tamper("UPDATE ledger_accounts SET balance = balance + 1 WHERE id = (SELECT max(id) FROM ledger_accounts)")
+    before = file.read_bytes()
+    assert (books.verify(*since)[0], file.read_bytes()) == (1, before)
+    file.write_bytes(before.replace(b'"ledger=', b'"ledger=1'))
+    outcome = books.call("ledger", "verify", *since)
+    assert (outcome.status, "is not what this installation's vault tagged" in outcome.err) == (1, True)
+    assert books.call("ledger", "verify", "--from", before[:200].decode(), *since).status == 2
+
+
+def test_every_row_is_read_again_after_a_week(books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    since = ("--since", str(tmp_path / "verified.json"))
+    books.pay()
+    books.settle()
+    assert books.verify(*since)[0] == 0
+    monkeypatch.setattr(checkpoint_file, "COMPLETE_AFTER", timedelta())
+    assert books.verify(*since)[1]["proved_before"] == 0
 
 
 def test_invalid_head_is_wrong_usage(call: Call, tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ def backup(call: Call, folder: Path, data: Path) -> Path:
             await set_settings(app.ports, made, {"webhook_secret": SECRET, "webhook_url": "https://a.example/x"})
 
     asyncio.run(seal())
-    assert call("backup", str(folder / "b1")).status == 0
+    assert call("backup", str(folder / "b1"), "--since", str(folder / "verified.json")).status == 0
+    assert (folder / "verified.json").exists()
     call("account", "create", "After")
     return folder / "b1"
 

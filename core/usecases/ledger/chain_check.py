@@ -34,27 +34,30 @@ class RowUnreadable(Exception):
 
 class ChainCheck:
     """Checks the rows of a chain one after the other. `against`: exported heads that the chain must contain; heads of
-    other chains are ignored. `tags`: False ignores the vault's tags, because their keys are lost."""
+    other chains are ignored. `tags`: False ignores the vault's tags, because their keys are lost. `since`: a head that
+    was proved before, after which the check begins; exported heads before it are ignored."""
 
-    def __init__(self, vault: Vault, chain: Chain, against: Iterable[Head] = (), *, tags: bool = True) -> None:
+    def __init__(
+        self, vault: Vault, chain: Chain, against: Iterable[Head] = (), *, tags: bool = True, since: Head | None = None
+    ) -> None:
         self.chain = chain
         self.bad: BadEntry | None = None
-        self.rows = 0
+        self.rows = 0 if since is None else since.number
         self.loose = 0
         self.differing: list[str] = []
         """Differences from the exported heads."""
         self._vault = vault
         self._tags = tags
-        self._number = 0
+        self._number = self.rows
         self._ended = False
-        self._link = FIRST_LINK
+        self._link = FIRST_LINK if since is None else since.link
         self._untagged_from: int | None = None
         self._is_headless = False
         self._told: dict[int, set[bytes]] = {}
         for head in against:
-            if head.chain == chain.name:
+            if head.chain == chain.name and head.number >= self._number:
                 self._told.setdefault(head.number, set()).add(head.link)
-        self._hold(0, FIRST_LINK)
+        self._hold(self._number, self._link)
 
     @property
     def head(self) -> Head:
@@ -152,9 +155,10 @@ async def _batch(repository: Repository[Any], offset: int, **asked: Any) -> list
                 return readable
 
 
-async def chained_rows(seen: Snapshot, chain: Chain) -> AsyncIterator[tuple[int, Any]]:
-    """Yield all rows with a number, in its order, including wrong and duplicate numbers. Raises: RowUnreadable."""
-    last, same = _LOWEST, 0
+async def chained_rows(seen: Snapshot, chain: Chain, *, after: int | None = None) -> AsyncIterator[tuple[int, Any]]:
+    """Yield all rows with a number, or those with a number above `after`, in its order, including wrong and duplicate
+    numbers. Raises: RowUnreadable."""
+    last, same = _LOWEST if after is None else after + 1, 0
     while batch := await _batch(seen[chain.rows], same, number=AtLeast(last), order="number"):
         for row in batch:
             number = last if row.number is None else row.number

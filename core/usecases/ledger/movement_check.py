@@ -1,49 +1,82 @@
 """Comparison of movements with the journal (value_check.py). It detects changed and deleted movements."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
-from ....ports.storage import AtLeast, Between, OneOf, Snapshot
+from ....ports.storage import Between, OneOf, Snapshot
 from ...domain.accounts.accounts import Mode
 from ...domain.ledger import BALANCE_TYPES, BalanceType, JournalEntry
-from ...domain.movements import Movement, movement_of
+from ...domain.movements import Movement, movement_id, movement_ids, movement_of
+from .chain_check import BATCH
+from .checkpoint import Scope, Sums
 
-_BATCH = 1000
-
-Sums = tuple[int, int, int]
-"""Available, reserved and pending, in their smallest units."""
 Fault = tuple[str, str, str]
 """A row, its field, and the fault."""
 
 _NOTHING = 0, 0, 0
 
 
-async def movement_faults(seen: Snapshot, counted: Mapping[str, int]) -> AsyncIterator[Fault]:
-    """Find all differences. `counted`: sums of the journal's entries by the ids of running balances.
+async def movement_faults(
+    seen: Snapshot, scope: Scope, counted: Mapping[str, int], listed: dict[str, tuple[int, Sums]]
+) -> AsyncIterator[Fault]:
+    """Find all differences. `counted`: sums of the journal's entries by the ids of running balances. `listed` has the
+    last movement of each account and mode at the checkpoint, and receives the present ones.
 
     Memory use grows with the number of balances. An unreadable movement is skipped, so the next one is reported as
     differing. Raises: Unreadable for an entry.
     """
     last: dict[str, Movement] = {}
-    after, past = "", 0
-    while batch := await seen[Movement].find(id=AtLeast(after), offset=past, limit=_BATCH, readable=True):
-        wanted = OneOf(tuple({movement.entry_id for movement in batch}))
-        found = await seen[JournalEntry].find(id=wanted, limit=len(wanted.values))
-        entries = {entry.id: entry for entry in found}
-        for movement in batch:
-            owner = movement.id.rpartition(":")[0]
-            reason = _fault(movement, entries.get(movement.entry_id), last.get(owner))
-            if reason is not None:
-                yield movement.id, *reason
-            last[owner] = movement
-        after, past = batch[-1].id, 1
-    for owner, balance in _balances(counted).items():
-        listed = _after(last.pop(owner, None))
+    balances = _balances(counted)
+    if scope.since is None:
+        async for batch in _movements(seen, ""):
+            async for fault in _of_batch(seen, batch, last):
+                yield fault
+    else:
+        for owner, balance in list(balances.items()):
+            number, sums = listed.get(owner, (0, _NOTHING))
+            if sums == balance and owner not in scope.owners:
+                del balances[owner]
+                continue
+            account_id, _, mode = owner.rpartition(":")
+            owned = account_id, Mode(mode)
+            if number:
+                before = await seen[Movement].get(movement_id(*owned, number))
+                if before is None or _after(before) != sums:
+                    yield owner, "movements.available_after", f"of {number} is not what was verified before"
+                if before is not None:
+                    last[owner] = before
+            async for batch in _movements(seen, *movement_ids(*owned, number + 1)):
+                async for fault in _of_batch(seen, batch, last):
+                    yield fault
+    for owner, balance in balances.items():
+        movement = last.pop(owner, None)
+        after = _after(movement)
+        listed[owner] = 0 if movement is None else movement.number, after
         waiting = await _waiting(seen, owner)
-        sums = listed[0] + waiting[0], listed[1] + waiting[1], listed[2] + waiting[2]
+        sums = after[0] + waiting[0], after[1] + waiting[1], after[2] + waiting[2]
         if sums != balance:
             yield owner, "movements", f"sum to {_told(sums)}, but the journal to {_told(balance)}"
     for owner in last:
         yield owner, "movements", "are of no entries"
+
+
+async def _movements(seen: Snapshot, low: str, high: str | None = None) -> AsyncIterator[list[Movement]]:
+    after, past = low, 0
+    while batch := await seen[Movement].find(id=Between(after, high), offset=past, limit=BATCH, readable=True):
+        yield batch
+        after, past = batch[-1].id, 1
+
+
+async def _of_batch(seen: Snapshot, batch: Sequence[Movement], last: dict[str, Movement]) -> AsyncIterator[Fault]:
+    """Compare movements with their entries and with those before them. `last` has the last one of each account."""
+    wanted = OneOf(tuple({movement.entry_id for movement in batch}))
+    found = await seen[JournalEntry].find(id=wanted, limit=len(wanted.values))
+    entries = {entry.id: entry for entry in found}
+    for movement in batch:
+        owner = movement.id.rpartition(":")[0]
+        reason = _fault(movement, entries.get(movement.entry_id), last.get(owner))
+        if reason is not None:
+            yield movement.id, *reason
+        last[owner] = movement
 
 
 def _fault(movement: Movement, entry: JournalEntry | None, before: Movement | None) -> tuple[str, str] | None:
@@ -86,7 +119,7 @@ async def _waiting(seen: Snapshot, owner: str) -> Sums:
     account_id, _, mode = owner.rpartition(":")
     sums, since, past = _NOTHING, None, 0
     while batch := await seen[JournalEntry].find(
-        place=None, account_id=account_id, mode=Mode(mode), at=Between(since), order="at", offset=past, limit=_BATCH
+        place=None, account_id=account_id, mode=Mode(mode), at=Between(since), order="at", offset=past, limit=BATCH
     ):
         sums = _added(sums, batch)
         last = batch[-1].at

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ....ports.faults import Unreadable
-from ....ports.storage import AtLeast, OneOf, Snapshot
+from ....ports.storage import OneOf, Snapshot
 from ...domain import ids
 from ...domain.accounts.accounts import Mode
 from ...domain.exchanges.exchanges import Exchange
@@ -15,8 +15,8 @@ from ...domain.payments.payments import Payment
 from ...domain.payments.suspense import Suspense
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.withdrawals import Withdrawal
+from .checkpoint import Scope
 
-_BATCH = 1000
 _K = EntryKind
 
 Fault = tuple[str, str, str]
@@ -60,12 +60,10 @@ _ABOUT: Mapping[EntryKind, _Of] = {
 """Kinds whose object is a record of its own. The settlement of a correction is about its refund (`_about`)."""
 
 
-async def object_faults(seen: Snapshot) -> AsyncIterator[Fault]:
+async def object_faults(seen: Snapshot, scope: Scope) -> AsyncIterator[Fault]:
     """Find records that the journal contradicts, each field once for a stretch of entries. Raises: Unreadable for an
     entry."""
-    after, past = "", 0
-    while batch := await seen[JournalEntry].find(id=AtLeast(after), offset=past, limit=_BATCH):
-        after, past = batch[-1].id, 1
+    async for batch in scope.entries(seen):
         for fault in await _of_batch(seen, batch):
             yield fault
 

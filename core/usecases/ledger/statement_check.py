@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
 import msgspec
 
-from ....ports.storage import AtLeast, Between, OneOf, Snapshot
+from ....ports.storage import Between, OneOf, Snapshot
 from ...domain.ledger import BalanceType, EntryKind, JournalEntry, entry_id
 from ...domain.money import Rub
 from ...domain.payments.payments import Payment
@@ -19,9 +19,10 @@ from ...domain.settlement.settlement import (
     line_id,
     terms_of,
 )
+from .chain_check import BATCH
+from .checkpoint import Scope
 from .object_check import Fault
 
-_BATCH = 1000
 _SUMS = ("payments", "items", "amount", "fee", "credit")
 
 
@@ -40,15 +41,13 @@ class _Group(msgspec.Struct):
         return entry_id(EntryKind.SETTLEMENT, object_id)
 
 
-async def statement_faults(seen: Snapshot) -> AsyncIterator[Fault]:
+async def statement_faults(seen: Snapshot, scope: Scope) -> AsyncIterator[Fault]:
     """Find statements and lines that the journal contradicts. Raises: Unreadable for an entry."""
-    after, past = "", 0
-    while batch := await seen[Settlement].find(id=AtLeast(after), offset=past, limit=_BATCH, readable=True):
-        after, past = batch[-1].id, 1
+    async for batch in scope.rows(seen, Settlement):
         for statement in batch:
             async for fault in _of_statement(seen, statement):
                 yield fault
-    async for fault in _unlisted(seen):
+    async for fault in _unlisted(seen, scope):
         yield fault
 
 
@@ -57,7 +56,7 @@ async def _of_statement(seen: Snapshot, statement: Settlement) -> AsyncIterator[
     span = item_ids(statement.id)
     after, past = span[0], 0
     group: _Group | None = None
-    while items := await seen[SettlementItem].find(id=Between(after, span[1]), offset=past, limit=_BATCH):
+    while items := await seen[SettlementItem].find(id=Between(after, span[1]), offset=past, limit=BATCH):
         after, past = items[-1].id, 1
         # Lines of one entry follow each other. The last group of a batch stays open, because its lines may continue in
         # the next batch.
@@ -139,12 +138,9 @@ def _fault(statement: Settlement, group: _Group, entries: Mapping[str, JournalEn
     return None
 
 
-async def _unlisted(seen: Snapshot) -> AsyncIterator[Fault]:
+async def _unlisted(seen: Snapshot, scope: Scope) -> AsyncIterator[Fault]:
     """Find settled payments whose statement or statement line is missing."""
-    span = Between(f"{EntryKind.SETTLEMENT}:", f"{EntryKind.SETTLEMENT};")
-    after, past = span.low, 0
-    while batch := await seen[JournalEntry].find(id=Between(after, span.high), offset=past, limit=_BATCH):
-        after, past = batch[-1].id, 1
+    async for batch in scope.entries(seen, EntryKind.SETTLEMENT):
         named = tuple(entry.object_id for entry in batch)
         payments = await seen[Payment].find(id=OneOf(named), limit=len(named), readable=True)
         lines = {payment.id: line_id(payment.settlement_id or "", payment.id) for payment in payments}

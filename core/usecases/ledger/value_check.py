@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 import msgspec
 
-from ....ports.storage import AtLeast, Between, R, Snapshot
+from ....ports.storage import Between, OneOf, Record, Snapshot
 from ....ports.vault import Vault
 from ...domain.accounts.accounts import Account, ApiKey
 from ...domain.assertions import NEVER_BELOW
 from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.funds import ExchangeTransfer, is_under_way
 from ...domain.installation import Installation
-from ...domain.ledger import BalanceType, EntryKind, JournalEntry
+from ...domain.ledger import BalanceType, EntryKind, JournalEntry, entry_id
 from ...domain.operators.pending_actions import PendingAction
 from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.payments.tallies import TOOK_MONEY
@@ -31,11 +31,12 @@ from ..common.encrypted import (
     settings_fit,
     withdrawal_fits,
 )
+from .chain_check import BATCH
+from .checkpoint import Scope, Sums
 from .movement_check import movement_faults
 from .object_check import object_faults
 from .statement_check import statement_faults
 
-_BATCH = 1000
 MOST = 100
 """Maximum number of reported values."""
 
@@ -45,6 +46,8 @@ _BOOKED: Mapping[EntryKind, BalanceType] = {
     EntryKind.REVIEW_ACCEPTED: BalanceType.PENDING,
 }
 """Kinds of entries that book a payment's money, and their ledger accounts."""
+_REVISIONS = (1, 2)
+"""Revisions of the entries that are compared here; a payout may be reserved twice."""
 
 
 class BadValue(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,38 +59,41 @@ class BadValue(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-async def bad_values(seen: Snapshot, vault: Vault, counted: Mapping[str, int]) -> list[BadValue]:
+async def bad_values(
+    seen: Snapshot, vault: Vault, scope: Scope, counted: Mapping[str, int], listed: dict[str, tuple[int, Sums]]
+) -> list[BadValue]:
     """Return all differences, at most MOST. `counted`: sums of the journal's entries by the ids of running balances.
+    `listed` has the last movement of each account and mode at the checkpoint, and receives the present ones.
 
-    Memory use is constant. An unreadable row is skipped, because other checks report it. Raises: Unreadable for an
-    entry.
+    An unreadable row is skipped, because other checks report it. Raises: Unreadable for an entry.
     """
     found: list[BadValue] = []
-    async for each in _every(seen, vault, counted):
+    async for each in _every(seen, vault, scope, counted, listed):
         found.append(each)
         if len(found) == MOST:
             break
     return found
 
 
-async def _every(seen: Snapshot, vault: Vault, counted: Mapping[str, int]) -> AsyncIterator[BadValue]:
-    async for accounts in _batches(seen, Account):
+async def _every(
+    seen: Snapshot, vault: Vault, scope: Scope, counted: Mapping[str, int], listed: dict[str, tuple[int, Sums]]
+) -> AsyncIterator[BadValue]:
+    async for accounts in scope.rows(seen, Account):
         for account in accounts:
             if not settings_fit(vault, account):
                 yield _bad(account.id, "accounts.settings", "that move money are not what the vault tagged")
-    async for keys in _batches(seen, ApiKey):
+    async for keys in scope.rows(seen, ApiKey):
         for key in keys:
             if not key_fits(vault, key):
                 yield _bad(key.id, "api_keys.account_id", "or what else it opens is not what the vault tagged")
-    async for installations in _batches(seen, Installation):
+    async for installations in scope.rows(seen, Installation):
         for row in installations:
             if not hold_fits(vault, row):
                 yield _bad(row.id, "installations.held_since", "or the rest of the hold is not what the vault tagged")
-    async for withdrawals in _batches(seen, Withdrawal):
-        low, high = withdrawals[0].id, withdrawals[-1].id
-        reserved = await _booked(seen, EntryKind.PAYOUT_RESERVED, BalanceType.RESERVED, low, high)
-        sent = await _booked(seen, EntryKind.PAYOUT_SENT, BalanceType.RESERVED, low, high)
-        released = await _booked(seen, EntryKind.PAYOUT_RELEASED, BalanceType.RESERVED, low, high)
+    async for withdrawals in scope.rows(seen, Withdrawal):
+        reserved = await _booked(seen, scope, EntryKind.PAYOUT_RESERVED, BalanceType.RESERVED, withdrawals)
+        sent = await _booked(seen, scope, EntryKind.PAYOUT_SENT, BalanceType.RESERVED, withdrawals)
+        released = await _booked(seen, scope, EntryKind.PAYOUT_RELEASED, BalanceType.RESERVED, withdrawals)
         for withdrawal in withdrawals:
             for field, reason in _faults_of_payout(vault, withdrawal, reserved.get(withdrawal.id)):
                 yield _bad(withdrawal.id, field, reason)
@@ -96,44 +102,48 @@ async def _every(seen: Snapshot, vault: Vault, counted: Mapping[str, int]) -> As
             if (is_sent, is_back) != (withdrawal.id in sent, withdrawal.id in released):
                 reason = f"is {withdrawal.status}, but its entries say otherwise"
                 yield _bad(withdrawal.id, "withdrawals.status", reason)
-    async for each in _exchanges(seen, vault):
+    async for each in _exchanges(seen, vault, scope):
         yield each
-    async for payments in _batches(seen, Payment):
-        for each in await _payments(seen, payments):
+    async for payments in scope.rows(seen, Payment):
+        for each in await _payments(seen, scope, payments):
             yield each
         for payment in payments:
             if not pay_to_fits(vault, payment):
                 yield _bad(payment.id, "payments.qr_payload", "or where else it leads its payer is not what was tagged")
-    async for subscriptions in _batches(seen, Subscription):
+    async for subscriptions in scope.rows(seen, Subscription):
         for subscription in subscriptions:
             if not link_fits(vault, subscription):
                 yield _bad(subscription.id, "subscriptions.binding_url", "is not what the vault tagged")
-    async for refunds in _batches(seen, Refund):
-        for each in await _refunds(seen, refunds):
+    async for refunds in scope.rows(seen, Refund):
+        for each in await _refunds(seen, scope, refunds):
             yield each
     for record_id, reason in _below_zero(counted):
         yield _bad(record_id, "ledger_accounts.balance", reason)
     named: set[tuple[str, str]] = set()
-    for faults in (object_faults(seen), statement_faults(seen), movement_faults(seen, counted)):
+    for faults in (
+        object_faults(seen, scope),
+        statement_faults(seen, scope),
+        movement_faults(seen, scope, counted, listed),
+    ):
         async for record_id, field, reason in faults:
             if field.startswith("movements.") or (record_id, field) not in named:
                 yield _bad(record_id, field, reason)
             named.add((record_id, field))
 
 
-async def _exchanges(seen: Snapshot, vault: Vault) -> AsyncIterator[BadValue]:
+async def _exchanges(seen: Snapshot, vault: Vault, scope: Scope) -> AsyncIterator[BadValue]:
     """Check the tags of exchanges, returns and pending actions. A transfer that is not sent back has no tag."""
     what = "or what else it says of the money is not what the vault tagged"
-    async for exchanges in _batches(seen, Exchange):
+    async for exchanges in scope.rows(seen, Exchange):
         for exchange in exchanges:
             if not exchange_fits(vault, exchange):
                 yield _bad(exchange.id, "exchanges.client_wallet", what)
-    async for transfers in _batches(seen, ExchangeTransfer):
+    async for transfers in scope.rows(seen, ExchangeTransfer):
         for transfer in transfers:
             is_judged = transfer.return_tag is not None or is_under_way(transfer)
             if is_judged and not return_fits(vault, transfer):
                 yield _bad(transfer.id, "exchange_transfers.sent_back", what)
-    async for actions in _batches(seen, PendingAction):
+    async for actions in scope.rows(seen, PendingAction):
         for action in actions:
             if not action_fits(vault, action):
                 yield _bad(action.id, "pending_actions.operator", "or what else it says is not what the vault tagged")
@@ -154,9 +164,8 @@ def _faults_of_payout(vault: Vault, withdrawal: Withdrawal, reserved: int | None
     return faults
 
 
-async def _payments(seen: Snapshot, payments: Sequence[Payment]) -> list[BadValue]:
-    low, high = payments[0].id, payments[-1].id
-    booked = {kind: await _booked(seen, kind, balance_type, low, high) for kind, balance_type in _BOOKED.items()}
+async def _payments(seen: Snapshot, scope: Scope, payments: Sequence[Payment]) -> list[BadValue]:
+    booked = {kind: await _booked(seen, scope, kind, balance_type, payments) for kind, balance_type in _BOOKED.items()}
     return [
         _bad(payment.id, field, reason)
         for payment in payments
@@ -164,14 +173,13 @@ async def _payments(seen: Snapshot, payments: Sequence[Payment]) -> list[BadValu
     ]
 
 
-async def _refunds(seen: Snapshot, refunds: Sequence[Refund]) -> list[BadValue]:
+async def _refunds(seen: Snapshot, scope: Scope, refunds: Sequence[Refund]) -> list[BadValue]:
     """Compare refunds with their entries. A refund that holds money has a taking entry and no returning one; any other
     refund has no money."""
-    low, high = refunds[0].id, refunds[-1].id
-    taken = await _booked(seen, EntryKind.REFUND_TAKEN, BalanceType.REFUNDING, low, high)
+    taken = await _booked(seen, scope, EntryKind.REFUND_TAKEN, BalanceType.REFUNDING, refunds)
     back: set[str] = set()
     for kind in (EntryKind.REFUND_RETURNED, EntryKind.REFUND_REVERSED):
-        back |= (await _booked(seen, kind, BalanceType.REFUNDING, low, high)).keys()
+        back |= (await _booked(seen, scope, kind, BalanceType.REFUNDING, refunds)).keys()
     return [
         _bad(refund.id, "refunds.status", f"is {refund.status}, but its entries say otherwise")
         for refund in refunds
@@ -209,22 +217,32 @@ def _faults_of_payment(payment: Payment, came: Mapping[EntryKind, int | None]) -
     return []
 
 
-async def _booked(seen: Snapshot, kind: EntryKind, balance_type: BalanceType, low: str, high: str) -> dict[str, int]:
-    """Return the sums that entries of a kind booked into a ledger account, by object, for objects from `low` to
-    `high`."""
+async def _booked(
+    seen: Snapshot, scope: Scope, kind: EntryKind, balance_type: BalanceType, objects: Sequence[Record]
+) -> dict[str, int]:
+    """Return the sums that entries of a kind booked into a ledger account, by object."""
     found: dict[str, int] = {}
-    span = Between(f"{kind}:{low}", f"{kind}:{high};")
-    after, past = span.low, 0
-    while batch := await seen[JournalEntry].find(id=Between(after, span.high), offset=past, limit=_BATCH):
-        for entry in batch:
-            amount = sum(posting.amount for posting in entry.postings if posting.balance_type is balance_type)
-            found[entry.object_id] = found.get(entry.object_id, 0) + amount
-        after, past = batch[-1].id, 1
+    async for entry in _entries_of(seen, scope, kind, objects):
+        amount = sum(posting.amount for posting in entry.postings if posting.balance_type is balance_type)
+        found[entry.object_id] = found.get(entry.object_id, 0) + amount
     return found
 
 
-async def _batches(seen: Snapshot, kind: type[R]) -> AsyncIterator[list[R]]:
-    after, past = "", 0
-    while batch := await seen[kind].find(id=AtLeast(after), offset=past, limit=_BATCH, readable=True):
-        yield batch
-        after, past = batch[-1].id, 1
+async def _entries_of(
+    seen: Snapshot, scope: Scope, kind: EntryKind, objects: Sequence[Record]
+) -> AsyncIterator[JournalEntry]:
+    """Yield the entries of a kind about these objects. Without a checkpoint the objects follow each other, and so do
+    their entries."""
+    if scope.since is None:
+        span = Between(f"{kind}:{objects[0].id}", f"{kind}:{objects[-1].id};")
+        after, past = span.low, 0
+        while batch := await seen[JournalEntry].find(id=Between(after, span.high), offset=past, limit=BATCH):
+            for entry in batch:
+                yield entry
+            after, past = batch[-1].id, 1
+        return
+    wanted = [entry_id(kind, each.id, revision) for each in objects for revision in _REVISIONS]
+    for at in range(0, len(wanted), BATCH):
+        names = tuple(wanted[at : at + BATCH])
+        for entry in await seen[JournalEntry].find(id=OneOf(names), limit=len(names)):
+            yield entry

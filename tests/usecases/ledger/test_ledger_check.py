@@ -15,7 +15,7 @@ from cambist.core.domain.money import Rub
 from cambist.core.domain.operators.audit import AUDIT
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.common.chains import ALTERED, NO_HEAD
-from cambist.core.usecases.ledger import chain_check, check, movement_check, value_check
+from cambist.core.usecases.ledger import chain_check, check, checkpoint, movement_check, value_check
 from cambist.core.usecases.ledger.check import LedgerReport, verify_ledger
 from cambist.core.usecases.ledger.ledger import extend_journal, post
 from cambist.core.usecases.ledger.listing import list_all
@@ -364,8 +364,9 @@ async def test_pages_of_any_size_say_the_same(app: TestApp, monkeypatch: pytest.
             for module, name in (
                 (check, "BATCH"),
                 (chain_check, "BATCH"),
-                (value_check, "_BATCH"),
-                (movement_check, "_BATCH"),
+                (checkpoint, "BATCH"),
+                (value_check, "BATCH"),
+                (movement_check, "BATCH"),
             ):
                 patched.setattr(module, name, size)
             return await verify_ledger(app.ports, progress=told.append)
