@@ -116,6 +116,14 @@ class ChainScript:
         self.lookup: deque[Twist] = deque()
 
 
+class ReceiptScript:
+    """Scripted behaviour of a cash register."""
+
+    def __init__(self) -> None:
+        self.write: deque[Twist] = deque()
+        self.find: deque[Twist] = deque()
+
+
 class RateScript:
     """Scripted behaviour of a rate source."""
 

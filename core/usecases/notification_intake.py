@@ -59,7 +59,7 @@ async def take_notification(ports: Ports, adapter: str, notification: InboundNot
 
 
 def _handler(ports: Ports, adapter: str) -> Notifications:
-    for each in (ports.banks.banks.get(adapter), ports.kyc, ports.former_kyc.get(adapter)):
+    for each in (ports.banks.banks.get(adapter), ports.kyc, ports.former_kyc.get(adapter), ports.register):
         if isinstance(each, Notifications) and each.name == adapter:
             return each
     raise NotSupported(f"no adapter {adapter} receives notifications")

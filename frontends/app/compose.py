@@ -143,6 +143,7 @@ async def open_app(
             rates=providers.rates(),
             senders=providers.senders(),
             deposits=providers.deposits(),
+            register=providers.register(),
             storage=TestClockStorage(AssertingStorage(kept, _breaches(telemetry), vault), shifting),
             clock=shifting,
             ids=chance,

@@ -24,7 +24,7 @@ def notification_networks(settings: Settings, ports: Ports) -> Mapping[str, Netw
     """Return the networks of each adapter that is a Notifications: the operator's, else its own. Raises: PluginError
     for invalid networks of an adapter, or for two adapters with the same name."""
     found: dict[str, Networks] = {}
-    for adapter in (*ports.banks.banks.values(), ports.kyc, *ports.former_kyc.values()):
+    for adapter in (*ports.banks.banks.values(), ports.kyc, *ports.former_kyc.values(), ports.register):
         if not isinstance(adapter, Notifications):
             continue
         if adapter.name in found:
@@ -67,7 +67,8 @@ async def judge_notifications(ports: Ports) -> Finding:
     if missing:
         return warning(f"notifications have no address yet: {', '.join(missing)}", "start the service: it makes them")
     told = "; ".join(f"{each.adapter} at {each.address} ({_last(each)})" for each in shown)
-    live = {*ports.banks.order.get(Mode.LIVE.value, ()), ports.kyc.name, *ports.former_kyc}
+    own = () if ports.register is None else (ports.register.name,)
+    live = {*ports.banks.order.get(Mode.LIVE.value, ()), ports.kyc.name, *ports.former_kyc, *own}
     if live & {each.adapter for each in shown} and not ports.urls.base_url.startswith("https://"):
         return warning(f"notifications are taken: {told}", "providers post to https only: set CAMBIST_BASE_URL")
     silent = await silent_banks(ports)

@@ -16,6 +16,7 @@ from ...ports.kyc import KycVerifier
 from ...ports.notifier import Notifier
 from ...ports.payouts import UsdtSender
 from ...ports.rates import RateSource
+from ...ports.receipts import ReceiptRegister
 from ...ports.storage import Storage
 from ...ports.tools import WakeUp
 from ..settings.plugins import PluginError, checked
@@ -46,6 +47,8 @@ class Adapters(msgspec.Struct, frozen=True, kw_only=True):
     notifier: Notifier | None = None
     files: FileStore | None = None
     """Store of uploads from merchants' front ends."""
+    receipts: ReceiptRegister | None = None
+    """The cash register for receipts of live payments whose bank writes none."""
     alarms: Sequence[Alarms] | None = None
     """Channels on which operators are alerted."""
     storage: OpenStorage | None = None

@@ -15,6 +15,7 @@ from ...adapters.kyc.simulator import SimulatedVerifier
 from ...adapters.payouts.simulator import SimulatedSender
 from ...adapters.rates.shared import SharedSource
 from ...adapters.rates.simulator import SimulatedRates
+from ...adapters.receipts.simulator import SimulatedRegister
 from ...adapters.script import Script
 from ...core.domain.accounts.accounts import Mode
 from ...core.domain.tron import tron_address
@@ -32,6 +33,7 @@ from ...ports.messenger import Messenger
 from ...ports.notifier import Notifier
 from ...ports.payouts import Senders, UsdtSender
 from ...ports.rates import RateSource, RateSources
+from ...ports.receipts import ReceiptRegister
 from ...ports.tools import FileTools, Tools
 from ..layers.wrapping import OPERATIONS, Call, wrapped
 from ..settings.plugins import KINDS, NotInstalled, PluginError, made, needing
@@ -215,6 +217,18 @@ class Providers:
             senders={wallet.name: wallet for wallet in both.values()},
             modes={mode: wallet.name for mode, wallet in both.items()},
         )
+
+    def register(self) -> ReceiptRegister | None:
+        """Return the cash register of live mode; None if there is none. In test mode the simulated banks write
+        receipts. Raises: PluginError."""
+        given, tools = self._adapters.receipts, self._tools
+        if given is None and self._settings.receipts == "none":
+            return None
+
+        def simulated() -> ReceiptRegister:
+            return self._unless_refused("receipts", SimulatedRegister("simulator-receipts", tools.storage, tools.clock))
+
+        return cast("ReceiptRegister", self._one("receipts", given, simulated))
 
     def notifier(self) -> Notifier:
         """Return the notifier. Raises: PluginError."""

@@ -17,10 +17,12 @@ SENDS: Mapping[str, frozenset[str]] = {
     "bank": frozenset({"refund", "charge", "remit"}),
     "payouts": frozenset({"sign", "broadcast"}),
     "deposits": frozenset({"address"}),
+    "receipts": frozenset({"write_receipt"}),
 }
 """By port: operations that send money out, or take a payer's money without the payer's action. Incoming money is
 accepted: a payment by a payer is new, whatever the copy lacks. Addresses from a counted wallet are refused, because the
-copy could give a client an address that another client already has."""
+copy could give a client an address that another client already has. A cash register of the merchant's own writes no
+receipts, because the copy does not know which attempts were made."""
 
 log = logging.getLogger("cambist.hold")
 
@@ -33,6 +35,7 @@ def held_ports(ports: Ports, kept: Storage) -> Ports:
         "bank": frozenset(ports.banks.order.get(Mode.LIVE.value, ())),
         "payouts": frozenset({ports.senders.modes.get(Mode.LIVE.value, "")}),
         "deposits": frozenset({ports.deposits.modes.get(Mode.LIVE.value, "")}),
+        "receipts": frozenset({getattr(ports.register, "name", "")}),
     }
 
     def around(name: str, call: Call) -> Call:

@@ -83,6 +83,7 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
         "shortages": _R,
     },
     "rates": {"quote": _R, "check": _R},
+    "receipts": {"write_receipt": _W, "find_receipt": _R, "receive": _R, "check": _R},
     "alarms": {"tell": _W, "tell_merchant": _W, "check": _R},
 }
 """Operations of providers by port, including those that only some adapters have. `address` and `sign` count as reads,
@@ -179,6 +180,7 @@ def with_providers(ports: Ports, wrap: Wrap) -> Ports:
         deposits=replace(ports.deposits, watchers=each("deposits", ports.deposits.watchers)),
         kyc=wrap("kyc", ports.kyc),
         former_kyc=each("kyc", ports.former_kyc),
+        register=None if ports.register is None else wrap("receipts", ports.register),
         files=wrap("files", ports.files),
         alarms=replace(ports.alarms, channels=each("alarms", ports.alarms.channels)),
         rates=replace(ports.rates, sources=sources),

@@ -24,6 +24,7 @@ from ...ports.kyc import KycVerifier
 from ...ports.notifier import Notifier
 from ...ports.payouts import UsdtSender
 from ...ports.rates import RateSource
+from ...ports.receipts import ReceiptRegister
 from ...ports.settings import AdapterFactory, Option, SettingMissing, variable_of
 from ...ports.storage import Storage
 from ...ports.tools import FileTools, StorageTools
@@ -71,6 +72,12 @@ KINDS: Mapping[str, Kind] = {
     "payouts": Kind(group="cambist.payouts", port=UsdtSender, built_in=("simulator",), settings=("payouts",)),
     "notifier": Kind(group="cambist.notifiers", port=Notifier, built_in=("http",), settings=("notifier",)),
     "files": Kind(group="cambist.files", port=FileStore, built_in=("local",), settings=("files",)),
+    "receipts": Kind(
+        group="cambist.receipts",
+        port=ReceiptRegister,
+        built_in=("none", "simulator"),
+        settings=("receipts",),
+    ),
     "alarms": Kind(group="cambist.alarms", port=Alarms, built_in=(), settings=("alarms",)),
     "storage": Kind(
         group="cambist.storages",

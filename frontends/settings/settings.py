@@ -182,6 +182,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     payouts: Annotated[str, setting("service that sends USDT in live mode", reads_name("payouts"))] = "simulator"
     notifier: Annotated[str, setting("service that posts webhooks", reads_name("notifier"))] = "http"
     files: Annotated[str, setting("store of uploaded documents; local: in data_dir", reads_name("files"))] = "local"
+    receipts: Annotated[
+        str,
+        setting(
+            "cash register for receipts of live payments whose bank writes none; none: no register",
+            reads_name("receipts"),
+        ),
+    ] = "none"
     alarms: Annotated[
         tuple[str, ...], setting("channels for alarms to operators; none: no alarms are sent", reads_names("alarms"))
     ] = ()

@@ -25,6 +25,7 @@ SHIPPED: Mapping[str, Mapping[str, AdapterFactory[Any, Any]]] = {
     "payouts": {"tron": payouts.TRON, "evm": payouts.EVM, "bsc": payouts.BSC},
     "notifier": {},
     "files": {"s3": files.S3},
+    "receipts": {},
     "storage": {},
     "alarms": {
         "email": alarms.EMAIL,

@@ -129,6 +129,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
     ),
     "files": (FileStore, UploadReceiver, ElsewhereFiles),
     "rates": (RateSource, RateSimulator),
+    "receipts": (ReceiptBank, Notifications),
     "alarms": (Alarms, TellsMerchants),
 }
 """Protocols of each port that the core checks by isinstance, and protocols whose calls are counted."""
@@ -136,7 +137,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
 
 @table("port", OPERATIONS)
 async def test_a_traced_adapter_can_just_what_it_could(port: str) -> None:
-    async with open_test_app() as plain:
+    async with open_test_app(receipts="simulator") as plain:
         ports = plain.ports
         adapter: Any = {
             "bank": next(iter(ports.banks.banks.values())),
@@ -146,6 +147,7 @@ async def test_a_traced_adapter_can_just_what_it_could(port: str) -> None:
             "files": ports.files,
             "payouts": next(iter(ports.senders.senders.values())),
             "rates": ports.rates.of_mode("test")[0],
+            "receipts": ports.register,
             "alarms": Postbox(),
         }[port]
         seen = traced(Telemetry(ports.clock), port, adapter)

@@ -71,6 +71,8 @@ def _adapters(ports: Ports, mode: Mode) -> Iterator[tuple[str, Any]]:
         return
     yield from (("kyc", verifier) for verifier in (ports.kyc, *ports.former_kyc.values()))
     yield "chain", ports.chain
+    if ports.register is not None:
+        yield "receipts", ports.register
     if not isinstance(ports.files, UploadReceiver):
         yield "files", ports.files
     yield from (("alarms", channel) for channel in ports.alarms.channels.values())

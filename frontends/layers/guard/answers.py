@@ -74,6 +74,7 @@ _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
     "kyc": (KycVerifier, SearchesChecks, Notifications, Checkable),
     "payouts": (UsdtSender, FindingSender, ListingSender, ReplacingSender, OwnsAddresses, Checkable, CountsSources),
     "rates": (RateSource, Checkable),
+    "receipts": (ReceiptBank, Notifications, Checkable),
     "alarms": (Alarms, TellsMerchants, Checkable),
 }
 """Protocols of each port. The annotation of an operation is taken from their methods."""
