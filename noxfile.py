@@ -15,7 +15,7 @@ from pathlib import Path
 
 import nox
 
-nox.options.sessions = ["lint", "types", "tests"]
+nox.options.sessions = ["lint", "types", "tests", "release"]
 nox.options.reuse_existing_virtualenvs = True
 
 # A session without an environment of its own finds its programs by the path, also if .venv is not activated. pyenv's
@@ -115,6 +115,12 @@ def package(session: nox.Session) -> None:
     [wheel] = Path("dist").resolve().glob("*.whl")
     session.run("uvx", "--isolated", "--from", f"{wheel}[server]", "cambist", "demo")
     session.run("pipx", "run", "--no-cache", "--spec", f"{wheel}[server]", "cambist", "demo")
+
+
+@dev_session
+def release(session: nox.Session) -> None:
+    """Build the distributions twice, use them as strangers do, and check the types of the pages' programs: a minute."""
+    session.run("pytest", "-q", "-n", "2", "-m", "release", *session.posargs)
 
 
 @dev_session

@@ -77,8 +77,28 @@ def database(server: str, template: str | None = None) -> Iterator[str]:
 
 
 def empty(url: str, tables: Iterable[str]) -> None:
-    """Take all rows out of these tables: a hundred times as quick as another database."""
-    _run(_execute(url, ";".join(f"DELETE FROM {name}" for name in tables)))
+    """Take all rows out of these tables: a hundred times as quick as another database. One connection per database
+    serves all tests, by a function whose plans Postgres keeps."""
+    statements = " ".join(f"DELETE FROM {name};" for name in tables)
+    for _ in range(2):
+        runner, connection = _emptying(url, statements)
+        with contextlib.suppress(asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError):
+            runner.run(connection.execute("SELECT pg_temp.empty_all()"))
+            return
+        _emptying.cache_clear()  # a test disconnected everybody
+    raise RuntimeError("no connection to the database that is to be emptied")
+
+
+@cache
+def _emptying(url: str, statements: str) -> tuple[asyncio.Runner, asyncpg.Connection]:
+    runner = asyncio.Runner()
+    connection = runner.run(asyncpg.connect(url, timeout=10))
+    runner.run(
+        connection.execute(
+            f"CREATE FUNCTION pg_temp.empty_all() RETURNS void LANGUAGE plpgsql AS $$BEGIN {statements} END$$"
+        )
+    )
+    return runner, connection
 
 
 def service_url(request: pytest.FixtureRequest, kind: str, folder: Path) -> str:

@@ -12,6 +12,8 @@ import pytest
 from tests.docs.test_blocks import runnable
 from tests.embedding.test_frameworks import FRAMEWORKS, section
 
+pytestmark = pytest.mark.release
+
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "client.md", "embedding.md", "testing.md")
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
@@ -89,6 +90,7 @@ def service() -> Iterator[ThreadingHTTPServer]:
     server.server_close()
 
 
+@cache
 def shown(base_url: str) -> dict[str, Shown]:
     """The operations of the page, by their ids."""
     groups = reference(openapi_document(base_url)).groups
@@ -101,6 +103,7 @@ def in_language(base_url: str, language: str) -> dict[str, str]:
     return {name: texts[0] for name, texts in found.items() if texts}
 
 
+@cache
 def expected(base_url: str) -> dict[str, Sent]:
     """Return the documented request of each operation, with the names of path parameters filled in as values."""
     return {

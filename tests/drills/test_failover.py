@@ -25,7 +25,7 @@ from cambist.core.usecases.installation.resume import resume
 from cambist.frontends.app.maintenance import open_beside
 from cambist.frontends.settings.settings import Settings
 from tests.drills.acknowledged import Book, confirms, doubled, load, lost, verdict
-from tests.patience import promised
+from tests.patience import drill_of, promised
 from tests.redis_servers import own_redis
 from tests.servers import PostgresServer, _execute, own_postgres
 from tests.stories.merchant import Merchant
@@ -133,6 +133,7 @@ async def fail_over(field: Field, kind: str) -> tuple[str | None, int, float]:
 
 
 @pytest.mark.drill
+@drill_of("tests/stories/test_restored_postgres.py")
 @pytest.mark.timeout(3600)
 async def test_failover_is_held_only_where_it_lost_something(tmp_path: Path) -> None:
     waited: list[float] = []

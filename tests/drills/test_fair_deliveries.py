@@ -16,7 +16,7 @@ from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from tests.drills.receivers import Receivers
 from tests.invariants import everything
-from tests.patience import FULL, HANGS
+from tests.patience import FULL, HANGS, drill_of
 from tests.redis_servers import own_redis
 from tests.servers import own_postgres
 from tests.stories.merchant import Merchant
@@ -219,6 +219,7 @@ async def test_merchants_on_a_host_that_others_let_hang_are_told_in_time(tmp_pat
 
 
 @pytest.mark.drill
+@drill_of("tests/usecases/webhooks/test_fair_deliveries.py")
 @pytest.mark.timeout(1200)
 async def test_a_worker_that_takes_a_killed_ones_place_knows_who_hangs(tmp_path: Path) -> None:
     """Two workers on Postgres, while most receivers hang; one is killed, and a new one comes."""

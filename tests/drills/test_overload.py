@@ -16,7 +16,7 @@ from benchmarks.processes import resident_mib
 from cambist.core.domain.payments.payments import Payment
 from tests.drills.open_loop import Plan, Report, load
 from tests.invariants import everything
-from tests.patience import FULL, promised
+from tests.patience import FULL, drill_of, promised
 from tests.stories.merchant import merchant
 from tests.stories.processes import installation
 
@@ -90,6 +90,7 @@ async def recovery(base: str, headers: dict[str, str]) -> float:
 
 
 @pytest.mark.drill
+@drill_of("tests/http/test_intake.py")
 @pytest.mark.timeout(600)
 async def test_five_times_too_much_is_shed_and_the_rest_served_as_ever(tmp_path: Path) -> None:
     with installation(tmp_path, True, trusted_proxies="127.0.0.1/32", log_level="warning") as place:

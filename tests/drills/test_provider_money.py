@@ -36,9 +36,9 @@ class Drilled(NamedTuple):
 
 
 BANKS = {
-    "yookassa": Drilled(open_yookassa_app, YooKassaHistory, 250, 200, {}),
-    "tbank": Drilled(open_tbank_app, TBankHistory, 100, 60, {}),
-    "raiffeisen": Drilled(lambda: open_raiffeisen_app(RECEIPTS), RaiffeisenHistory, 100, 60, TERMS),
+    "yookassa": Drilled(open_yookassa_app, YooKassaHistory, 250, 80, {}),
+    "tbank": Drilled(open_tbank_app, TBankHistory, 100, 40, {}),
+    "raiffeisen": Drilled(lambda: open_raiffeisen_app(RECEIPTS), RaiffeisenHistory, 100, 40, TERMS),
 }
 ROWS = [(name, seed) for name, each in BANKS.items() for seed in range(each.seeds if FULL else 1)]
 

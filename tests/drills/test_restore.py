@@ -22,12 +22,13 @@ import pytest
 from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.domain.settlement.withdrawals import Withdrawal
 from tests.drills.outside import World, installed
+from tests.patience import FULL, drill_of
 from tests.payout_kit import WALLET
 from tests.servers import client_programs, own_postgres
 from tests.stories.merchant import Merchant, merchant
 from tests.stories.processes import Installation, Service, eventually, installation
 
-KINDS = ("sqlite", "postgres") if os.environ.get("CAMBIST_DRILLS") == "full" else ("sqlite",)
+KINDS = ("sqlite", "postgres") if FULL else ("sqlite",)
 PAYMENTS = 4
 KEY = str(uuid4())
 
@@ -210,6 +211,7 @@ async def test_a_restored_backup_sends_nothing_twice(
 
 
 @pytest.mark.drill
+@drill_of("tests/stories/test_restored_money.py")
 @pytest.mark.parametrize("kind", KINDS)
 async def test_two_merchants_with_one_wallet_are_paid_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str

@@ -86,7 +86,7 @@ class Load:
 
 @pytest.mark.drill
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("own_proxy", [own_nginx, own_haproxy])
+@pytest.mark.parametrize("own_proxy", [own_nginx, own_haproxy] if FULL else [own_nginx])
 async def test_a_rolling_restart_cuts_no_request(tmp_path: Path, own_proxy: OwnProxy) -> None:
     async with AsyncExitStack() as stack:
         postgres, redis = stack.enter_context(own_postgres()), stack.enter_context(own_redis())

@@ -17,7 +17,7 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
 from cambist.core.usecases.accounts.accounts import KeyPair
 from tests.invariants import check_books, everything
-from tests.patience import FULL
+from tests.patience import FULL, drill_of
 from tests.receivers import Receiver
 from tests.redis_servers import own_redis
 from tests.releases import last_release, next_version
@@ -105,6 +105,7 @@ async def told(receiver: Receiver, wanted: list[str]) -> None:
 
 
 @pytest.mark.drill
+@drill_of("tests/contracts/test_upgrade.py")
 @pytest.mark.timeout(600)
 async def test_last_release_runs_beside_the_next_version_on_its_schema(tmp_path: Path) -> None:
     program = await asyncio.to_thread(last_release, tmp_path / "release") or PROGRAM

@@ -57,7 +57,7 @@ def test_shop_passes_the_test_of_its_page(name: str, tmp_path: Path, monkeypatch
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
 @pytest.mark.parametrize(
     ("name", "server", "app"),
-    [("FastAPI", "uvicorn", "app"), ("Litestar", "uvicorn", "app"), ("Flask", "gunicorn-threads", "application")],
+    [("FastAPI", "uvicorn", "app"), ("Flask", "gunicorn-threads", "application")],
 )
 def test_shop_is_served_and_stops_with_a_window_open(name: str, server: str, app: str, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(section(name)[0].text)

@@ -139,8 +139,6 @@ def until_it_answers(ask: Callable[[], str]) -> str:
 @pytest.mark.parametrize(
     ("server", "example"),
     [
-        ("uvicorn", "mount_starlette"),
-        ("uvicorn", "mount_litestar"),
         ("granian", "mount_starlette"),
         ("gunicorn", "mount_litestar"),
     ],

@@ -58,6 +58,7 @@ def message(described: bytes) -> Message:
     return email.message_from_bytes(described)
 
 
+@pytest.mark.release
 def test_two_builds_of_one_state_are_equal_to_the_byte(twice: list[Path]) -> None:
     """SOURCE_DATE_EPOCH gives the time; umask, folder and times of files change nothing."""
     sums = [{path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()} for folder in twice]
@@ -65,6 +66,7 @@ def test_two_builds_of_one_state_are_equal_to_the_byte(twice: list[Path]) -> Non
     assert len(sums[0]) == 2
 
 
+@pytest.mark.release
 def test_source_distribution_names_no_user_and_one_time(twice: list[Path]) -> None:
     [sdist] = twice[0].glob("*.tar.gz")
     with tarfile.open(sdist) as packed:
@@ -75,6 +77,7 @@ def test_source_distribution_names_no_user_and_one_time(twice: list[Path]) -> No
     assert {each.name.partition("/")[0] for each in members} == {f"cambist-{PROJECT['version']}"}
 
 
+@pytest.mark.release
 def test_wheel_is_pure_python(twice: list[Path]) -> None:
     [wheel] = twice[0].glob("*.whl")
     _, version, _, tags = parse_wheel_filename(wheel.name)
@@ -84,6 +87,7 @@ def test_wheel_is_pure_python(twice: list[Path]) -> None:
         assert not [name for name in file.namelist() if name.endswith((".so", ".pyd", ".dylib"))]
 
 
+@pytest.mark.release
 def test_metadata_are_valid_and_lead_to_the_project(described: bytes, message: Message) -> None:
     read = Metadata.from_email(described, validate=True)
     assert read.license_expression == "Apache-2.0"
@@ -98,6 +102,7 @@ def test_metadata_are_valid_and_lead_to_the_project(described: bytes, message: M
     assert not [each for each in message.get_all("Requires-Dist", []) if " @ " in each], "no index takes an address"
 
 
+@pytest.mark.release
 def test_long_description_needs_no_file_beside_it(message: Message) -> None:
     """Every link and picture leads to the repository at the tag of this version, and to a file that is there."""
     text = str(message.get_payload(decode=True), "utf-8")  # type: ignore[arg-type]  # bytes, by decode
@@ -144,6 +149,7 @@ def test_workflows_name_sessions_that_exist() -> None:
     assert named <= sessions
 
 
+@pytest.mark.release
 def test_tests_of_the_source_distribution_run_in_it(twice: list[Path], tmp_path: Path) -> None:
     """As a distributor runs them, without a clone."""
     [sdist] = twice[0].glob("*.tar.gz")

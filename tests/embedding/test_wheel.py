@@ -14,6 +14,8 @@ import pytest
 
 from tests.distributions import build, copy_of_sources
 
+pytestmark = pytest.mark.release
+
 ROOT = Path(__file__).parents[2]
 FLOORS = ("core", "ports", "adapters", "frontends")
 

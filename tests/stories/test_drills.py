@@ -31,6 +31,7 @@ from tests.stories.processes import WEBHOOK_SECRET, eventually
 from tests.stories.test_serve import held_until
 
 ROUNDS = 5 if FULL else 1
+APIS = 4 if FULL else 2
 REDIS_AWAY = 30.0 if FULL else 4.0
 POSTGRES_AWAY = 10.0 if FULL else 0.0
 PER_SECOND = 20 if FULL else 6
@@ -43,7 +44,10 @@ LIMIT = 120
 async def test_killed_processes_lose_and_double_nothing_and_health_returns(tmp_path: Path) -> None:
     seed = int(os.environ.get("DRILL_SEED") or secrets.randbits(32))
     print(f"about the same chances again: DRILL_SEED={seed}")
-    async with running_fleet(tmp_path, apis=4, workers=2, spare=8 * ROUNDS + 2, loaded_anew=FULL) as (fleet, shops):
+    async with running_fleet(tmp_path, apis=APIS, workers=2, spare=8 * ROUNDS + 2, loaded_anew=FULL) as (
+        fleet,
+        shops,
+    ):
         load = Load(fleet, shops, random.Random(seed), per_second=PER_SECOND)
         await eventually(fleet.is_well)  # workers make the recurring jobs
         async with load.at_work():

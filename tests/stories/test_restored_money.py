@@ -41,7 +41,7 @@ class Paid(NamedTuple):
     """Available to each merchant."""
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture
 def worlds(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[World, World]:
     """A world whose database is restored, and one in memory that nothing happens to."""
     url = request.getfixturevalue("postgres_database") if request.param == "postgres" else None
@@ -51,7 +51,7 @@ def worlds(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[World, World
     return World(request.param, places[0], url), World("memory", places[1])
 
 
-@pytest.mark.parametrize("is_repeated", [True, False], ids=["repeated refund", "forgotten refund"])
+@pytest.mark.parametrize(("worlds", "is_repeated"), [("sqlite", True), ("postgres", False)], indirect=["worlds"])
 async def test_a_restored_backup_pays_nobody_twice(worlds: tuple[World, World], is_repeated: bool) -> None:
     world, whole = worlds
     assert await restored(world, is_repeated=is_repeated) == await uninterrupted(whole)

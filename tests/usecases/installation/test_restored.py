@@ -57,9 +57,9 @@ S = WithdrawalStatus
 AWAY = Twist(ending=Ending.UNAVAILABLE)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
-    return World(request.param, tmp_path)
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World("memory", tmp_path)
 
 
 async def paid(app: App, amount: str = "1000.00") -> Payment:

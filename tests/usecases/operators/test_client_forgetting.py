@@ -28,18 +28,12 @@ from tests.apps import TestApp
 from tests.event_factory import happen
 from tests.exchange_app import ExchangeApp, open_exchange_app
 from tests.kyc_kit import FORM, OTHER, PHONE, KycApp, open_kyc_app
-from tests.servers import service_url
 
 
 @pytest.fixture
 async def kyc(tmp_path: Path) -> AsyncIterator[KycApp]:
     async with open_kyc_app(tmp_path) as opened:
         yield opened
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return service_url(request, request.param, tmp_path)
 
 
 @pytest.fixture

@@ -199,9 +199,9 @@ async def open_town(url: str, folder: Path) -> AsyncIterator[Town]:
         await database.close()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return service_url(request, request.param, tmp_path)
+    return service_url(request, "sqlite", tmp_path)
 
 
 @pytest.fixture

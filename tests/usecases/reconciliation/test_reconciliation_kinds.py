@@ -30,9 +30,9 @@ from tests.restored import App, World
 S = ReconciliationStatus
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def app(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[App]:
-    world = World(request.param, tmp_path)
+@pytest.fixture
+async def app(tmp_path: Path) -> AsyncIterator[App]:
+    world = World("memory", tmp_path)
     world.banks = world.banks[:1]
     async with world.opened() as opened:
         yield opened

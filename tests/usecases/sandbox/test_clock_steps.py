@@ -1,20 +1,16 @@
 """A machine's clock that is set by hours (core/usecases/clock_steps.py): nothing waits for longer than 10 s for it, and
-nothing is done twice. In memory and on SQLite, which go by that clock."""
+nothing is done twice."""
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
-from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
 from cambist.adapters.clock import VirtualClock
-from cambist.adapters.storage.sqlite.committer import Committer
-from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
@@ -33,7 +29,7 @@ from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, DeliveryResult
 from cambist.ports.storage import Clocked
-from tests.apps import TestApp, open_test_app
+from tests.apps import TestApp
 from tests.clock_kit import advance
 from tests.invariants import everything
 
@@ -41,27 +37,6 @@ HOUR = 3600.0
 PROMPT = 10.0
 """Seconds by which a step may delay anything."""
 NO = DeliveryResult(answer=Answer.RESPONDED, status=500)
-
-
-async def _on_the_loop(_: Committer, call: Callable[..., object], *arguments: object) -> None:
-    call(*arguments)
-
-
-async def _ask_on_the_loop(storage: SqliteStorage, text: str, parameters: Sequence[Any]) -> Sequence[Any]:
-    return await storage._reading.all(text, parameters)
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-async def app(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[TestApp]:
-    """Yield an app on each storage that uses the machine's clock. No threads: a virtual clock does not see their
-    work."""
-    monkeypatch.setattr(Committer, "_in_thread", _on_the_loop)
-    monkeypatch.setattr(SqliteStorage, "_ask", _ask_on_the_loop)
-    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/steps.db"
-    async with open_test_app(database_url=url, data_dir=tmp_path) as opened:
-        yield opened
 
 
 @asynccontextmanager
