@@ -12,12 +12,15 @@ from .accounts.accounts import Account, KycDemand, KycFlow, RefundApproval, Sche
 from .accounts.receipts import PaymentMode, PaymentSubject, TaxSystem, Vat
 from .errors import FieldFault, Refusal
 from .money import Rub, Usdt
+from .payer.brand import CONTACT_LONGEST, TEXT_LONGEST
+from .payer.colors import read_color
 from .setting_readers import (
     BOOLEAN,
     boolean,
     email,
     integer,
     largest_amount,
+    line,
     mail_address,
     one_of,
     overdraft,
@@ -44,6 +47,28 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an empty text sets it to null."""
 
 
+BRAND_SETTINGS: Mapping[str, Setting] = {
+    "brand_color": Setting(
+        read=read_color,
+        form="colour, such as #2152d9",
+        meaning="the colour of buttons and links on the payer's pages",
+        clearable=True,
+    ),
+    "brand_contact": Setting(
+        read=line(CONTACT_LONGEST),
+        form=f"up to {CONTACT_LONGEST} characters",
+        meaning="where payers ask for help: a mail address, a phone, a web address, or words",
+        clearable=True,
+    ),
+    "brand_success_text": Setting(
+        read=line(TEXT_LONGEST),
+        form=f"up to {TEXT_LONGEST} characters",
+        meaning="what payers read after a payment, unless their payment link has its own text",
+        clearable=True,
+    ),
+}
+"""The look of the payer's pages: settings of an account and of each shop."""
+
 ACCOUNT_SETTINGS: Mapping[str, Setting] = {
     "acceptance": Setting(
         read=boolean,
@@ -66,6 +91,7 @@ ACCOUNT_SETTINGS: Mapping[str, Setting] = {
         form=BOOLEAN,
         meaning="the payer's window goes back to the shop by itself, unless a payment says otherwise",
     ),
+    **BRAND_SETTINGS,
     "direct_links": Setting(
         read=boolean,
         form=BOOLEAN,

@@ -8,6 +8,7 @@ from uuid import UUID
 ACCOUNT = "acc_"
 PAYMENT = "pay_"
 PAYMENT_LINK = "plink_"
+LOGO = "logo_"
 REFUND = "ref_"
 EVENT = "evt_"
 ENDPOINT = "we_"

@@ -9,7 +9,7 @@ from enum import StrEnum
 from .accounts.receipts import is_email
 from .money import Rub, Usdt
 from .payments.payments import MINIMUM
-from .shapes import is_mail_address
+from .shapes import has_control, is_mail_address
 from .wallets import NOBODYS, is_nobodys, is_wallet
 from .webhooks.wanted import read_wanted
 
@@ -60,6 +60,16 @@ def percent(highest: int) -> Callable[[str], str]:
     def read(text: str) -> str:
         if not _PERCENT.match(text) or Decimal(text) > highest:
             raise ValueError(f"must be a number from 0 to {highest} with up to 4 decimals")
+        return text
+
+    return read
+
+
+def line(longest: int) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        text = text.strip()
+        if not 1 <= len(text) <= longest or has_control(text):
+            raise ValueError(f"must have 1 to {longest} characters, none of them a control character")
         return text
 
     return read

@@ -37,6 +37,7 @@ from .lists import CURSORS, is_filtered
 from .menu import menu_of
 from .pages.account import ACCOUNT
 from .pages.approvals import APPROVALS
+from .pages.brand import BRAND
 from .pages.clients import CLIENTS
 from .pages.developers import DEVELOPERS
 from .pages.exports import EXPORTS
@@ -56,14 +57,14 @@ from .pages.trade import TRADE
 from .rows import Page, Redirect, Row
 from .rules import faults_of, sentence_of
 from .texts import LANGUAGES
-from .web import Ask, Site, html, read_form, see_other
+from .web import Ask, Site, html, read_form, read_upload, see_other
 
 log = logging.getLogger("cambist.dashboard")
 
 ROWS: tuple[Row, ...] = (
     *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *PAYMENT_LINKS, *VIEWS, *REFUNDS, *EXPORTS, *TRADE, *CLIENTS, *MONEY,
     *DEVELOPERS, *RESENDS,
-    *ACCOUNT, *APPROVALS, *NOTIFICATIONS, *PEOPLE, *STREAM,
+    *ACCOUNT, *BRAND, *APPROVALS, *NOTIFICATIONS, *PEOPLE, *STREAM,
 )  # fmt: skip
 
 _READING = ("GET", "HEAD")
@@ -164,7 +165,7 @@ class _Pages:
             token = ask.cookie(SESSION)
             actor = await find_actor(self.site.ports, token) if token else None
             sends_form = row.method == "POST" and not row.is_by_link
-            form = await read_form(request) if sends_form else {}
+            form = await (read_upload if row.is_upload else read_form)(request) if sends_form else {}
             ask = Ask(self.site, request, actor, form)
             if sends_form:
                 ask.page_path = f"{self.site.root}{_page_of(ask, row)}"

@@ -97,7 +97,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
-    """A field of a form. `type`: as in HTML, or select, textarea, checkbox, hidden, checks."""
+    """A field of a form. `type`: as in HTML, or select, textarea, checkbox, hidden, checks. For a file,
+    `pattern` lists the accepted types."""
 
     name: str
     label: str = ""
@@ -109,7 +110,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     autocomplete: str = "off"
     chosen: Sequence[str] = ()
     fault: str = ""
-    """What is wrong with the value; shown beside the field."""
+    """Fault of the value, shown beside the field."""
     pattern: str = ""
     inputmode: str = ""
     maxlength: int = 0
@@ -138,6 +139,10 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     """Full name of the button for screen readers, where `submit` alone would be ambiguous."""
     kind: str = "form"
+
+    @property
+    def has_file(self) -> bool:
+        return any(each.type == "file" for each in self.fields)
 
     @property
     def is_button(self) -> bool:
@@ -208,6 +213,14 @@ class Picture(msgspec.Struct, frozen=True):
     kind: str = "picture"
 
 
+class Frames(msgspec.Struct, frozen=True):
+    """Pages of our own, shown small: titles with addresses."""
+
+    title: str
+    frames: Sequence[tuple[str, str]]
+    kind: str = "frames"
+
+
 class Step(msgspec.Struct, frozen=True):
     """A line of a timeline."""
 
@@ -243,7 +256,7 @@ class Remarks(msgspec.Struct, frozen=True):
     kind: str = "remarks"
 
 
-Block = Facts | Table | Form | Note | Stats | Chart | Actions | Picture | Timeline | Remarks
+Block = Facts | Table | Form | Note | Stats | Chart | Actions | Picture | Frames | Timeline | Remarks
 
 
 def is_form(block: Block, action: str) -> TypeGuard[Form]:
@@ -258,7 +271,7 @@ def filled_in(form: Form, given: Mapping[str, Sequence[str]], faults: Mapping[st
         values = given.get(field.name, ())
         if field.type == "checks":
             field = msgspec.structs.replace(field, chosen=tuple(values))
-        elif field.type not in ("hidden", "password"):
+        elif field.type not in ("hidden", "password", "file"):
             field = msgspec.structs.replace(field, value=values[0] if values else "")
         fields.append(msgspec.structs.replace(field, fault=faults.get(field.name, "")))
     return msgspec.structs.replace(form, fields=fields)

@@ -47,6 +47,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     is_by_link: bool = False
     """Whether the secret in the address alone is the permission: mail programs send such forms, too, without cookies
     and hidden fields. Their fields are not read."""
+    is_upload: bool = False
+    """Whether its form may contain a small file."""
     is_stream: bool = False
     """Whether the response stays open, for the page's script."""
 
@@ -63,7 +65,7 @@ def post(
     is_public: bool = False,
     retry: str = "",
     is_by_link: bool = False,
+    is_upload: bool = False,
 ) -> Row:
-    return Row(
-        method="POST", path=path, handler=handler, right=right, is_public=is_public, retry=retry, is_by_link=is_by_link
-    )
+    row = Row(method="POST", path=path, handler=handler, right=right, is_public=is_public, retry=retry)
+    return msgspec.structs.replace(row, is_by_link=is_by_link, is_upload=is_upload)

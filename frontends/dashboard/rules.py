@@ -77,6 +77,10 @@ _FIELDS: Mapping[str, str] = {
     "amount_max_rub": "paylink.amount_max",
     "amount_min_rub": "paylink.amount_min",
     "amount_rub": "amount",
+    "brand_color": "brand.color",
+    "brand_contact": "brand.contact",
+    "brand_success_text": "brand.success",
+    "logo": "brand.logo",
     "auto_return": "settings.auto_return",
     "description": "hook.description",
     "email": "people.mail",
@@ -113,6 +117,21 @@ _ON_PAGE: Mapping[str, str] = {
 """Fields whose form uses another name."""
 
 _RULES: tuple[tuple[str, str, str], ...] = (
+    (r"must be a colour such as #2152d9", "a colour such as #2152d9", "цвет, например #2152d9"),
+    (
+        r"must have 1 to (\d+) characters, none of them a control character",
+        "1 to {0} characters, none of them a control character",
+        "от 1 до {0} знаков, без управляющих",
+    ),
+    (r"must be a PNG, JPEG or WebP picture", "a PNG, JPEG or WebP picture", "картинка PNG, JPEG или WebP"),
+    (r"must be a whole picture: this one is cut off", "a whole picture", "картинка целиком: эта обрезана"),
+    (r"must not move", "a picture that does not move", "картинка без движения"),
+    (r"must have at most (\d+) KB", "at most {0} KB", "не больше {0} КБ"),
+    (
+        r"must have sides of (\d+) to (\d+) pixels",
+        "sides of {0} to {1} pixels",
+        "стороны от {0} до {1} точек",
+    ),
     (
         r"must be a decimal string with up to (\d+) decimals(?: and up to 10 digits before the point: .*)?",
         "a number with at most {0} digits after the point and 10 before it",

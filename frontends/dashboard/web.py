@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from litestar import Response
-from litestar.datastructures import Cookie
+from litestar.datastructures import Cookie, UploadFile
 
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.accounts.rate_limit import Network
@@ -34,6 +34,8 @@ HEADERS: Mapping[str, str] = {
     **PAGE_HEADERS,
     # Our own forms then carry a true Origin; the payer's pages send none.
     "Referrer-Policy": "same-origin",
+    # The preview of a brand shows pages of our own.
+    "Content-Security-Policy": f"{PAGE_HEADERS['Content-Security-Policy']}; frame-src 'self'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
@@ -43,6 +45,8 @@ MOSCOW = timezone(timedelta(hours=3), "MSK")
 
 _FORM = 65_536
 """Largest size of a submitted form, in bytes."""
+_UPLOAD = 98_304
+"""Largest size of a form with a file: the largest logo and the other fields."""
 _FIELDS = 200
 _CSRF = "dashboard.csrf"
 _DEVICE_SECONDS = 365 * 24 * 3600
@@ -283,6 +287,29 @@ async def read_form(request: Asked) -> Form:
         if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
             raise Refusal("VALIDATION_ERROR", "The form contains characters that no field accepts")
         found.setdefault(name, []).append(value)
+    return found
+
+
+async def read_upload(request: Asked) -> Form:
+    """Return the fields of a form with a small file, as `read_form`; a file's bytes as Latin-1 text. Raises: Refusal
+    FORM_REFUSED, PAYLOAD_TOO_LARGE, VALIDATION_ERROR."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "multipart/form-data":
+        return await read_form(request)
+    length = request.headers.get("content-length", "")
+    # The server reads no more than the stated length.
+    if not length.isdecimal() or int(length) > _UPLOAD:
+        raise Refusal("PAYLOAD_TOO_LARGE", "The form is too large")
+    try:
+        given = (await request.form()).multi_items()
+    except Exception:  # noqa: BLE001 - the parser of the framework has no common error
+        raise Refusal("VALIDATION_ERROR", "The form cannot be read") from None
+    found: dict[str, list[str]] = {}
+    for name, value in given:
+        text = (await value.read()).decode("latin-1") if isinstance(value, UploadFile) else str(value)
+        if not isinstance(value, UploadFile) and ("\0" in text or any("\ud800" <= char <= "\udfff" for char in text)):
+            raise Refusal("VALIDATION_ERROR", "The form contains characters that no field accepts")
+        found.setdefault(name, []).append(text)
     return found
 
 

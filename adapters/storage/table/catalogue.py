@@ -31,6 +31,7 @@ from ....core.domain.notifications import NotificationAddress
 from ....core.domain.operators.audit import AuditEntry
 from ....core.domain.operators.operators import Operator
 from ....core.domain.operators.pending_actions import PendingAction
+from ....core.domain.payer.logos import Logo
 from ....core.domain.payments.outcomes import UnknownOutcome
 from ....core.domain.payments.payment_links import LinkAnswers, LinkTotals, PaymentLink
 from ....core.domain.payments.payments import Payment
@@ -175,6 +176,7 @@ CATALOGUE: tuple[Table, ...] = (
         indexes=(("account_id", "mode", "created_at", "id"),),
         sparse=(("external_id", "account_id", "mode", "created_at", "id"),),
     ),
+    Table(Logo, "logos"),
     Table(LinkTotals, "link_totals", sums=("payments", "amount"), narrow=True),
     Table(LinkAnswers, "link_answers"),
     # Few, and written by no unit of a successful payment, whereas an index on payments would be in all of them. The

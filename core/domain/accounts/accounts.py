@@ -94,6 +94,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     auto_return: bool = True
     """Whether the payer window redirects the payer by itself, unless the payment says otherwise."""
     return_url: str | None = None
+    brand_color: str | None = None
+    """This and the next two are the look of the payer's pages, unless a shop has its own
+    (docs/window.md "Your brand")."""
+    brand_contact: str | None = None
+    brand_success_text: str | None = None
     metadata_kb_max: int = 16
     """Limit for `metadata` of a payment or refund, in KB as JSON."""
     ttl_minutes_max: int = 60
@@ -227,6 +232,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """Clock of test mode; null until it is first advanced."""
     endpoints: tuple[EndpointRef, ...] | None = None
     """Further webhook endpoints; null without any."""
+    logo_id: str | None = None
+    """Logo on the payer's pages, unless a shop has its own."""
     version: int = 0
 
     @property
@@ -244,7 +251,7 @@ _ALL = KeyTerms()
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key pair. `id` is the public key itself; of the secret only a keyed digest is stored."""
+    """A key pair. `id` is the public key itself. The secret is stored as a keyed digest."""
 
     id: str
     account_id: str

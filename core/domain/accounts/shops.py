@@ -23,6 +23,11 @@ class Shop(msgspec.Struct, frozen=True, kw_only=True):
     markup: str | None = None
     """A decimal fraction (`0.03`), as text so that no digit is lost; None: `422 SHOP_MARKUP_NOT_SET`."""
     return_url: str | None = None
+    brand_color: str | None = None
+    """This and the next three come before those of the account (docs/window.md "Your brand")."""
+    brand_contact: str | None = None
+    brand_success_text: str | None = None
+    logo_id: str | None = None
     version: int = 0
 
 

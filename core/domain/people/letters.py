@@ -50,7 +50,7 @@ _EN: Texts = {
         "Payment to {shop}: {amount} RUB",
         "{shop} asks you to pay {amount} RUB.\n\n"
         "Open this link before {until}, Moscow time:\n{link}\n\n"
-        "If you ordered nothing there, ignore this letter.\n",
+        "If you ordered nothing there, ignore this letter.\n\n{seller}",
     ),
 }
 
@@ -100,9 +100,15 @@ _RU: Texts = {
         "Оплата: {shop}, {amount} ₽",
         "{shop} просит оплатить {amount} ₽.\n\n"
         "Откройте ссылку до {until} по московскому времени:\n{link}\n\n"
-        "Если вы там ничего не заказывали, ничего не делайте.\n",
+        "Если вы там ничего не заказывали, ничего не делайте.\n\n{seller}",
     ),
 }
+
+TO_PAYERS: Mapping[str, Mapping[str, str]] = {
+    "en": {"order": "Order number: {order}\n", "contact": "Questions about your order: {contact}\n"},
+    "ru": {"order": "Номер заказа: {order}\n", "contact": "Вопросы по заказу: {contact}\n"},
+}
+"""Lines at the end of letters to payers, each if its value is known."""
 
 TEXTS: Mapping[str, Texts] = {"en": _EN, "ru": _RU}
 

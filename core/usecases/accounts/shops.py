@@ -8,7 +8,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.faults import Conflict
 from ....ports.storage import Unit
-from ...domain.account_settings import Setting, read_settings
+from ...domain.account_settings import BRAND_SETTINGS, Setting, read_settings
 from ...domain.accounts.accounts import Account
 from ...domain.accounts.shops import Shop, fold_name, shop_markup, shop_name
 from ...domain.errors import Refusal
@@ -31,10 +31,12 @@ def _markup(text: str) -> str:
 SHOP_SETTINGS: Mapping[str, Setting] = {
     "markup": Setting(read=_markup, form="0 to 0.5", meaning="the service's part of a payment", clearable=True),
     "return_url": Setting(read=web_address, form="web address", meaning="where its payers go back to", clearable=True),
+    **BRAND_SETTINGS,
 }
 
 
-async def _find_shop(unit: Unit, shop_id: str) -> Shop:
+async def find_shop(unit: Unit, shop_id: str) -> Shop:
+    """Return a shop. Raises: Refusal SHOP_NOT_FOUND."""
     shop = await unit[Shop].get(shop_id) if storable(shop_id) else None
     if shop is None:
         raise Refusal("SHOP_NOT_FOUND", "There is no shop of this id")
@@ -75,7 +77,7 @@ async def create_shop(ports: Ports, account_id: str, name: str, markup: str | No
 
 async def _change(ports: Ports, shop_id: str, **changes: Any) -> Shop:
     async def work(unit: Unit) -> Shop:
-        return unit[Shop].save(msgspec.structs.replace(await _find_shop(unit, shop_id), **changes))
+        return unit[Shop].save(msgspec.structs.replace(await find_shop(unit, shop_id), **changes))
 
     return await _naming(ports, work)
 
@@ -87,7 +89,7 @@ async def rename_shop(ports: Ports, shop_id: str, name: str) -> Shop:
 
 
 async def set_shop(ports: Ports, shop_id: str, texts: Mapping[str, str]) -> Shop:
-    """Set `markup` and `return_url`. An empty text clears a setting.
+    """Set settings of a shop by name. An empty text clears a setting.
 
     Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND; Waits when a second operator has to confirm the markup.
     """
@@ -101,7 +103,7 @@ async def disable_shop(_: Ports, unit: Unit, shop_id: str) -> Shop:
 
     Raises: Refusal SHOP_NOT_FOUND; INVALID_STATE for a default shop, which cannot be disabled.
     """
-    shop = await _find_shop(unit, shop_id)
+    shop = await find_shop(unit, shop_id)
     account = await unit[Account].get(shop.account_id)
     if account is not None and account.default_shop_id == shop.id:
         raise Refusal("INVALID_STATE", "The default shop of an account cannot be disabled")

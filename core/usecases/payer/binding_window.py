@@ -15,6 +15,7 @@ from ...domain.accounts.accounts import Mode
 from ...domain.errors import Refusal
 from ...domain.money import Rub
 from ...domain.payer.binding_window import BindingFace, binding_face, returns_by_itself
+from ...domain.payer.brand import Brand
 from ...domain.payer.window import bank_link, order_number, web_link
 from ...domain.payments.payments import BindingCharge, FailureReason, LinkKind, Payment
 from ...domain.subscriptions.periods import Interval
@@ -68,6 +69,7 @@ class BindingView(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     standing: BindingStanding
     shop_name: str
+    brand: Brand
     amount: Rub
     interval: Interval
     interval_count: int
@@ -132,6 +134,7 @@ async def binding_view(ports: Ports, subscription_id: str) -> BindingView | None
         id=subscription.id,
         standing=standing,
         shop_name=seller.name,
+        brand=seller.brand,
         amount=subscription.amount,
         interval=subscription.interval,
         interval_count=subscription.interval_count,

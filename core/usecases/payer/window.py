@@ -13,6 +13,7 @@ from ...domain.accounts.accounts import Account, Mode
 from ...domain.accounts.shops import Shop, seller_name
 from ...domain.ids import PAYMENT, is_prefixed
 from ...domain.money import Rub
+from ...domain.payer.brand import Brand, brand_of
 from ...domain.payer.window import Face, bank_link, face, order_number, web_link
 from ...domain.payments.payment_links import PaymentLink
 from ...domain.payments.payments import FailureReason, LinkKind, Payment, PaymentStatus
@@ -59,6 +60,7 @@ class PayerView(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     standing: Standing
     shop_name: str
+    brand: Brand
     amount: Rub
     received: Rub | None
     """The amount received, if it differs from the payment's amount."""
@@ -71,7 +73,7 @@ class PayerView(msgspec.Struct, frozen=True, kw_only=True):
     """None means an SBP link with a QR."""
     failure_reason: FailureReason | None
     success_text: str | None
-    """The merchant's text after the payment, if it was made on a payment link."""
+    """The merchant's text after the payment: that of its payment link, else of its brand."""
     return_url: str | None
     auto_return: bool
     test_mode: bool
@@ -88,6 +90,7 @@ class ClosedView(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     shop_name: str
+    brand: Brand
     order_number: str | None
     return_url: str | None
 
@@ -116,6 +119,7 @@ async def view(ports: Ports, payment_id: str, *, opened: bool = False) -> PayerV
         id=payment.id,
         standing=present,
         shop_name=seller.name,
+        brand=seller.brand,
         amount=payment.amount,
         received=payment.actual_amount if payment.actual_amount != payment.amount else None,
         description=payment.description,
@@ -124,7 +128,7 @@ async def view(ports: Ports, payment_id: str, *, opened: bool = False) -> PayerV
         bank_link=bank_link(payment),
         link_kind=payment.link_kind,
         failure_reason=payment.failure_reason,
-        success_text=None if link is None else link.success_text,
+        success_text=(link and link.success_text) or seller.brand.success_text,
         return_url=seller.return_url,
         auto_return=payment.auto_return,
         test_mode=payment.mode is Mode.TEST,
@@ -143,6 +147,7 @@ async def closed(ports: Ports, payment_id: str) -> ClosedView | None:
     return ClosedView(
         id=payment.id,
         shop_name=seller.name,
+        brand=seller.brand,
         order_number=order_number(payment.external_id),
         return_url=seller.return_url,
     )
@@ -217,6 +222,7 @@ class Seller(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     return_url: str | None
+    brand: Brand
 
 
 async def seller_of(unit: Unit, sold: Payment | Subscription) -> Seller | None:
@@ -226,7 +232,7 @@ async def seller_of(unit: Unit, sold: Payment | Subscription) -> Seller | None:
     if shop is None or account is None:
         return None
     back = web_link(shop.return_url) or web_link(account.settings.return_url)
-    return Seller(name=seller_name(shop, account), return_url=back)
+    return Seller(name=seller_name(shop, account), return_url=back, brand=brand_of(account, shop))
 
 
 def _standing(ports: Ports, payment: Payment) -> Standing | None:

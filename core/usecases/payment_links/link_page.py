@@ -16,6 +16,7 @@ from ...domain.accounts.shops import Shop, seller_name
 from ...domain.errors import Refusal
 from ...domain.ids import canonical_uuid
 from ...domain.money import Rub
+from ...domain.payer.brand import Brand, brand_of
 from ...domain.payer.window import web_link
 from ...domain.payments.orders import PaymentOrder
 from ...domain.payments.payment_links import (
@@ -54,6 +55,7 @@ class LinkView(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     status: LinkStatus
     shop_name: str
+    brand: Brand
     description: str
     amount: Rub | None
     amount_min: Rub
@@ -106,6 +108,7 @@ async def link_view(ports: Ports, link_id: str) -> LinkView | None:
         id=link.id,
         status=status_of(link, ports.clock.now(), 0 if totals is None else totals.payments),
         shop_name=seller_name(shop, account),
+        brand=brand_of(account, shop),
         description=link.description,
         amount=link.amount,
         amount_min=link.amount_min or MINIMUM,

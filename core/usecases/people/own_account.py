@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
-from ...domain.account_settings import WEBHOOK_SECRET
+from ...domain.account_settings import BRAND_SETTINGS, WEBHOOK_SECRET
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.accounts.shops import Shop
 from ...domain.errors import Refusal
@@ -13,6 +13,7 @@ from ...domain.operators.pending_actions import Line
 from ...domain.people.people import MEMBERS_MOST, Membership
 from ...domain.people.roles import PersonRight, Role
 from ..accounts.accounts import set_settings
+from ..accounts.logos import set_logo
 from ..accounts.shops import create_shop, disable_shop, enable_shop, rename_shop, set_shop
 from ..webhooks.endpoint import set_own_headers
 from ..webhooks.endpoints import rotate_secret
@@ -25,6 +26,7 @@ OWN_SETTINGS: Mapping[str, PersonRight] = {
     "webhook_events": PersonRight.WEBHOOKS,
     "webhook_secret": PersonRight.WEBHOOKS,
     "return_url": PersonRight.SHOPS,
+    **dict.fromkeys(BRAND_SETTINGS, PersonRight.SHOPS),
     "auto_return": PersonRight.SHOPS,
     "proof_reminders": PersonRight.SHOPS,
     "alarm_email": PersonRight.SHOPS,
@@ -132,6 +134,29 @@ async def change_shop(
     if return_url is not None and return_url != (found.return_url or ""):
         found = await set_shop(by_person(ports, actor, "shop.set", shop_id), shop_id, {"return_url": return_url})
     return found
+
+
+async def change_brand(ports: Ports, actor: Actor, shop_id: str | None, texts: Mapping[str, str]) -> None:
+    """Change how the payer's pages look, of the account or of one shop. Raises: as `change_shop`."""
+    texts = {name: texts[name] for name in BRAND_SETTINGS}
+    if shop_id is None:
+        await change_settings(ports, actor, texts)
+        return
+    require(actor, PersonRight.SHOPS)
+    await _own(ports, actor, shop_id)
+    await set_shop(by_person(ports, actor, "shop.set", shop_id), shop_id, texts)
+
+
+async def change_logo(ports: Ports, actor: Actor, shop_id: str | None, given: bytes) -> None:
+    """Replace the logo of the account or of one shop; an empty one removes it. Raises: as `change_shop`."""
+    require(actor, PersonRight.SHOPS)
+    account_id = actor.account.id
+    if shop_id is None:
+        ports = by_person(ports, actor, "account.logo", account_id)
+    else:
+        await _own(ports, actor, shop_id)
+        ports = by_person(ports, actor, "shop.logo", shop_id)
+    await set_logo(ports, account_id, shop_id, given)
 
 
 async def switch_shop(ports: Ports, actor: Actor, shop_id: str, *, enabled: bool) -> Shop:

@@ -2,10 +2,14 @@
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
+from ...domain.accounts.accounts import Account
 from ...domain.accounts.shops import Shop, seller_name
 from ...domain.days import MOSCOW
 from ...domain.errors import Refusal
+from ...domain.payer.brand import brand_of
+from ...domain.payer.window import order_number
 from ...domain.payments.payments import Payment, PaymentStatus
+from ...domain.people.letters import TO_PAYERS
 from ...domain.people.payment_notes import SentLink, with_link
 from ...domain.people.people import masked_email, read_email
 from ...domain.people.roles import PersonRight
@@ -15,6 +19,14 @@ from .letters import add_letter
 from .payment_notes import MADE_MEANWHILE, change_book
 from .sessions import Actor, by_person, require
 from .sign_in import take_attempt
+
+
+def seller_values(account: Account, shop: Shop | None, order: str | None, language: str) -> dict[str, str]:
+    """Return the seller's values of a letter to a payer: name, and the lines at its end."""
+    name = account.name if shop is None else seller_name(shop, account)
+    known = {"order": order, "contact": brand_of(account, shop).contact}
+    lines = [text.format(**{part: known[part]}) for part, text in TO_PAYERS[language].items() if known[part]]
+    return {"shop": " ".join(name.split()), "seller": "".join(lines)}
 
 
 def can_send_link(ports: Ports, payment: Payment) -> bool:
@@ -46,9 +58,8 @@ async def send_link(ports: Ports, actor: Actor, payment_id: str, address: str, l
 
     async def work(unit: Unit) -> SentLink:
         shop = await unit[Shop].get(payment.shop_id)
-        name = actor.account.name if shop is None else seller_name(shop, actor.account)
         values = {
-            "shop": " ".join(name.split()),
+            **seller_values(actor.account, shop, order_number(payment.external_id), language),
             "amount": str(payment.amount),
             "link": ports.urls.payment_page(payment.id),
             "until": f"{payment.expires_at.astimezone(MOSCOW):%d.%m.%Y %H:%M}",

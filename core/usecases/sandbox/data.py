@@ -38,6 +38,7 @@ from ...domain.notifications import NotificationAddress
 from ...domain.operators.audit import AuditEntry
 from ...domain.operators.operators import Operator
 from ...domain.operators.pending_actions import PendingAction
+from ...domain.payer.logos import Logo
 from ...domain.payments.outcomes import UnknownOutcome
 from ...domain.payments.payment_links import LinkAnswers, LinkTotals, PaymentLink
 from ...domain.payments.payments import Payment
@@ -204,6 +205,7 @@ STAYS: Mapping[type[Any], str] = {
     RequestBatch: "what was asked stays known for its thirty days",
     FirstBatch: "as the batches that follow it",
     RequestCount: "as the requests that it counts",
+    Logo: "logos are the same in both modes",
     Shop: "shops are the same in both modes",
     WebhookEndpoint: "settings stay",
     Terminal: "terminals are the same in both modes",

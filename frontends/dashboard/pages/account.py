@@ -122,7 +122,10 @@ async def shop(ask: Ask) -> Page:
         ),
     ]
     path = f"/shops/{shop_id}"
-    blocks: list[Block] = [Form(action=ask.to(path), fields=fields, submit=ask.t("save"), title=ask.t("settings"))]
+    blocks: list[Block] = [
+        Form(action=ask.to(path), fields=fields, submit=ask.t("save"), title=ask.t("settings")),
+        Actions([Link(ask.t("brand"), ask.to(f"{path}/brand"))]),
+    ]
     if shop_id != ask.actor.account.default_shop_id:
         word = "shop.disable" if found.enabled else "shop.enable"
         action = ask.to(f"{path}/{'disable' if found.enabled else 'enable'}")
@@ -176,7 +179,12 @@ async def settings(ask: Ask) -> Page:
             ],
         ),
         Note(ask.t("settings.operator"), "plain"),
-        Actions([Link(ask.t("notifications"), ask.to("/settings/notifications"))]),
+        Actions(
+            [
+                Link(ask.t("notifications"), ask.to("/settings/notifications")),
+                *([Link(ask.t("brand"), ask.to("/settings/brand"))] if ask.has(PersonRight.SHOPS) else []),
+            ]
+        ),
     ]
     if ask.has(PersonRight.PAYOUT_DETAILS):
         title = ask.t("settings.wallet")

@@ -14,6 +14,7 @@ from ..edge.errors import refused
 from ..edge.origin import origin
 from .pages import HEADERS, Asked
 
+_FILES = ("/assets/", "/colors/")
 BeforeRequest = Callable[[Asked], Awaitable[Response[str] | Response[bytes] | None]]
 
 
@@ -41,7 +42,7 @@ class PageLimit:
         """
 
         async def before_request(request: Asked) -> Response[str] | Response[bytes] | None:
-            if "/assets/" in request.scope["path"]:
+            if any(part in request.scope["path"] for part in _FILES):
                 return None
             found = await self._count(request)
             if not found.over:

@@ -9,8 +9,10 @@ from litestar import Response, route
 from litestar.params import FromPath
 
 from ....core.domain.accounts.rate_limit import Network
+from ....core.domain.payer.colors import stylesheet
 from ....core.domain.payer.window import FINAL_FACES, Face
 from ....core.domain.payments.payments import FailureReason
+from ....core.usecases.accounts.logos import get_logo
 from ....core.usecases.payer import window as payer_window
 from ....core.usecases.payer.window import PayerAction
 from ....ports.bundle import Ports
@@ -40,7 +42,35 @@ def window_router(
     async def file(request: Asked, name: FromPath[str]) -> Response[bytes]:
         return asset(request, page.assets.get(name))
 
-    return _Window(ports, page, streams, trusted_proxies).router("/p", limit, file)
+    @route("/logos/{logo_id:str}", http_method=["GET", "HEAD"], include_in_schema=False)
+    async def logo(logo_id: FromPath[str]) -> Response[bytes]:
+        found = await get_logo(ports, logo_id)
+        return _kept(None if found is None else found.body, "text/plain" if found is None else found.media_type)
+
+    @route("/colors/{name:str}", http_method=["GET", "HEAD"], include_in_schema=False)
+    async def colors(name: FromPath[str]) -> Response[bytes]:
+        try:
+            text = stylesheet(name.removesuffix(".css"))
+        except ValueError:
+            return _kept(None, "text/plain")
+        return _kept(text.encode(), "text/css")
+
+    return _Window(ports, page, streams, trusted_proxies).router("/p", limit, file, logo, colors)
+
+
+_UNCHANGING = {
+    "Cache-Control": "public, max-age=31536000, immutable",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "X-Content-Type-Options": "nosniff",
+}
+"""Headers of a logo or of colours. A picture opened by itself may load and run nothing."""
+
+
+def _kept(body: bytes | None, media_type: str) -> Response[bytes]:
+    """Return what never changes at its address; 404 without a body."""
+    if body is None:
+        return Response(b"", status_code=404, media_type=media_type, headers={"Cache-Control": "no-store"})
+    return Response(body, media_type=media_type, headers=_UNCHANGING)
 
 
 class _Window(LivePage):

@@ -136,7 +136,12 @@ class WindowPage:
         self.path = path
         self.assets = {name: read_asset(name, media_type) for name, media_type in _ASSETS.items()}
         self._qr = functools.lru_cache(maxsize=QR_CACHE)(draw_qr)
-        self._templates = Templates(asset=self._asset_link, language_names=LANGUAGE_NAMES)
+        self._templates = Templates(
+            asset=self._asset_link,
+            logo_link=self._logo_link,
+            color_link=self._color_link,
+            language_names=LANGUAGE_NAMES,
+        )
 
     def link(self, payment_id: str, wish: str | None, part: str = "") -> str:
         """Return the link to a payment's page or to a part of it. It keeps an explicit choice of language."""
@@ -208,6 +213,12 @@ class WindowPage:
     def draw(self, template: str, texts: Mapping[str, str], language: str, **values: object) -> str:
         """Render another page in the same style, with its own template and texts."""
         return self._templates.draw(template, t=_Texts(texts), language=language, **values)
+
+    def _logo_link(self, logo_id: str | None) -> str | None:
+        return None if logo_id is None else f"{self.path}/logos/{logo_id}"
+
+    def _color_link(self, color: str) -> str:
+        return f"{self.path}/colors/{color.removeprefix('#')}.css"
 
     def _asset_link(self, name: str) -> str:
         return f"{self.path}/assets/{name}?v={self.assets[name].tag}"

@@ -63,6 +63,7 @@ RU: Mapping[str, str] = {
     "review_next": "Не платите ещё раз: платёж проверяет сотрудник. Магазин узнает о решении, "
     "а если платёж не примут, деньги вернут.",
     "review_ask": "Ждать на этой странице не нужно. Если останутся вопросы, назовите магазину номер платежа.",
+    "help_label": "Вопросы по заказу:",
     "offline_head": "Нет связи.",
     "offline_text": "Если вы уже оплатили, платёж не потеряется: страница обновится, когда связь вернётся.",
     "return_button": "Вернуться в магазин",
@@ -160,6 +161,7 @@ EN: Mapping[str, str] = {
     "review_next": "Do not pay again: the payment is under review. The shop will be told the outcome, "
     "and if the payment is not accepted, the money will be sent back.",
     "review_ask": "You need not wait on this page. If you have questions, tell the shop the payment number.",
+    "help_label": "Questions about your order:",
     "offline_head": "No connection.",
     "offline_text": "If you have paid, nothing is lost: this page updates when the connection is back.",
     "return_button": "Return to the shop",

@@ -60,6 +60,7 @@ NOT_ENCRYPTED = {
     "JournalEntry.seal": "a link of the ledger's chain, and a tag, for which that of the head stands",
     "AuditEntry.seal": "the same of the audit log's",
     "ChainHead.seal": "a link of a chain",
+    "Logo.body": "a picture for everybody",
     "Withdrawal.blob": "a signed transfer, which is broadcast for all to see",
     "Exchange.blob": "a signed transfer, which is broadcast for all to see",
     "ExchangeTransfer.sent_back": "a signed transfer, which is broadcast for all to see",
