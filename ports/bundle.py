@@ -88,6 +88,8 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     """Verifiers by name that begin no new checks: they only answer for their existing ones."""
     register: ReceiptRegister | None = None
     """Writes receipts of live payments whose bank writes none; None: no register is connected."""
+    cell: str | None = None
+    """Name of this cell; None: the installation is the only one (docs/cells.md)."""
     has_verifier: bool = True
     """Whether `kyc` may verify people: false if it is a simulator that live mode may not use."""
     alarms: AlarmChannels = AlarmChannels()

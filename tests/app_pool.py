@@ -15,7 +15,7 @@ from cambist.frontends.server.app import create_app
 from cambist.ports.bundle import Ports, Urls
 from tests.stand_in import StandIn
 
-_OWN = ("urls", "has_verifier", "started")
+_OWN = ("urls", "has_verifier", "started", "cell")
 """Ports that a face keeps for itself, because nothing can stand in for a plain value."""
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 """Nothing is older."""

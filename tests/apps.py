@@ -23,6 +23,7 @@ from cambist.frontends.app.compose import Adapters, FurtherBank, open_app
 from cambist.frontends.settings.settings import Settings
 from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
+from cambist.ports.clock import Ids
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.app_pool import LentApp, lent_app
 from tests.invariants import check_books
@@ -174,6 +175,7 @@ async def open_test_app(
     receiver: bool = True,
     further_banks: Sequence[FurtherBank] = (),
     adapters: Adapters | None = None,
+    ids: Ids | None = None,
     **settings: Any,
 ) -> AsyncIterator[TestApp]:
     """An app in memory; with `receiver`, the merchant's webhook address and secret are set. Its `script` is that of
@@ -192,7 +194,7 @@ async def open_test_app(
     async with open_app(
         wanted,
         clock=clock,
-        ids=SeededIds(),
+        ids=ids or SeededIds(),
         notifier=postman,
         script=script,
         further_banks=further_banks,

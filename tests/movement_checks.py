@@ -4,7 +4,7 @@ their sum is the balance, and a listed movement never changes."""
 from collections import defaultdict
 
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
-from cambist.core.domain.ledger import BALANCE_TYPES, BalanceType, JournalEntry, moves_balance
+from cambist.core.domain.ledger import BALANCE_TYPES, BalanceType, EntryKind, JournalEntry, moves_balance
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.movements import Movement, movement_id, movement_ids, sort_of
 from cambist.core.domain.settlement.withdrawals import Withdrawal
@@ -36,7 +36,7 @@ async def check_movements(ports: Ports) -> None:
             assert (await movements_of(ports, owner, mode))[: len(before)] == before, (owner, mode)
     async for batch in ports.storage.scan(JournalEntry):
         for entry in batch:
-            if entry.account_id in owners:
+            if entry.account_id in owners and entry.kind not in (EntryKind.MOVED_OUT, EntryKind.MOVED_IN):
                 assert (entry.place != 0) is moves_balance(entry.postings), entry.id
                 entries[entry.account_id, entry.mode].append(entry)
     for owner in owners:

@@ -183,6 +183,12 @@ _ENTRIES = (
         "No provider can do this at present; nothing was created, and the period is free",
         Retry.SAME_KEY,
     ),
+    Entry(
+        "ACCOUNT_MOVING",
+        503,
+        "The account is being moved to other servers and takes no changes for some seconds; see Retry-After",
+        Retry.SAME_KEY,
+    ),
     Entry("PROVIDER_UNAVAILABLE", 503, "A provider or a part of the service is away for the moment", Retry.SAME_KEY),
 )
 

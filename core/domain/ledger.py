@@ -161,6 +161,10 @@ class EntryKind(StrEnum):
     """The unsent amount returns to the stock, and the client's money for it to suspense."""
     SANDBOX_CLEARED = "sandbox_cleared"
     """A test object is deleted: everything that its entries moved is moved back (docs/sandbox.md "Forgetting")."""
+    MOVED_OUT = "moved_out"
+    """The account left this cell with all its entries: what they moved is moved back (docs/cells.md "The books")."""
+    MOVED_IN = "moved_in"
+    """The account came back: the entry of its departure is reversed."""
 
 
 class Posting(msgspec.Struct, frozen=True, array_like=True):

@@ -60,7 +60,7 @@ async def settle_vault_checks(storage: Storage, vault: Vault, clock: Clock, ids:
         if found and await unit[Account].find(limit=1):
             return found
         known = {} if row is None or found else row.vault_checks
-        _write(unit, row, {**_present(vault), **known}, vault, clock, ids, tags=bool(found))
+        _write(unit, row, {**present_checks(vault), **known}, vault, clock, ids, tags=bool(found))
         return []
 
     return await retrying(storage, work, again_on=RACES)
@@ -71,7 +71,7 @@ async def adopt_vault(storage: Storage, vault: Vault, clock: Clock, ids: Ids) ->
 
     async def work(unit: Unit) -> None:
         row = await unit[Installation].get(INSTALLATION)
-        _write(unit, row, _present(vault), vault, clock, ids, tags=True)
+        _write(unit, row, present_checks(vault), vault, clock, ids, tags=True)
 
     await retrying(storage, work, again_on=RACES)
 
@@ -88,7 +88,8 @@ def _write(
         unit[Installation].save(tag_hold(vault, after) if tags else after)
 
 
-def _present(vault: Vault) -> dict[str, str]:
+def present_checks(vault: Vault) -> dict[str, str]:
+    """Return the check values of the pepper and the current key."""
     return {PEPPER: _pepper(vault), str(vault.current): vault.tag(_SAID, _PLACE).hex()}
 
 

@@ -18,6 +18,7 @@ from ...adapters.script import Script
 from ...adapters.spreadsheets.xlsx import XlsxSpreadsheets
 from ...adapters.storage.account_time import TestClockStorage
 from ...adapters.storage.encrypted_notes import EncryptedNotes
+from ...adapters.storage.fence import Fence
 from ...adapters.vault.memory import MemoryVault
 from ...core.domain.accounts.accounts import Account
 from ...core.usecases.assertions import AssertingStorage
@@ -67,6 +68,8 @@ class App(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: Settings
     ports: Ports
+    kept: Storage | None = None
+    """The storage without the layers of use cases, for the move of an account (core/usecases/cells)."""
     telemetry: Telemetry | None = None
     """Metrics and traces of the process; None: none."""
     witnessed: Witnessed | None = None
@@ -134,6 +137,7 @@ async def open_app(
         providers = Providers(settings, adapters, tools, ticking, local_files)
         closing.push_async_callback(providers.close)
         posting = notifier or providers.notifier()
+        fenced = kept if settings.cell is None else Fence(kept, ticking)
         ports = Ports(
             kyc=providers.kyc(),
             former_kyc=providers.former_kyc(),
@@ -144,7 +148,7 @@ async def open_app(
             senders=providers.senders(),
             deposits=providers.deposits(),
             register=providers.register(),
-            storage=TestClockStorage(AssertingStorage(kept, _breaches(telemetry), vault), shifting),
+            storage=TestClockStorage(AssertingStorage(fenced, _breaches(telemetry), vault), shifting),
             clock=shifting,
             ids=chance,
             banks=providers.banks(script, further_banks),
@@ -153,6 +157,7 @@ async def open_app(
             queue=queue,
             vault=vault,
             urls=urls,
+            cell=settings.cell,
             alarms=providers.alarms(),
             passwords=Argon2Passwords(),
             passkeys=WebauthnPasskeys(urls.app_url),
@@ -175,6 +180,7 @@ async def open_app(
         yield App(
             settings=settings,
             ports=held_ports(seen, kept),
+            kept=kept,
             telemetry=telemetry,
             witnessed=_witnessed(kept),
             live_simulators=tuple(providers.live_simulators),

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...adapters.alarms.settings import read_telegram_token as read_telegram_token
+from ...core.domain.cells import CELL_NAME
 from ...core.domain.masked import Masked
 from ...core.domain.money import Rub
 from ...core.domain.operators.guarded import Guarded
@@ -33,6 +34,13 @@ class VaultKey(Masked, frozen=True):
 
     number: int
     key: bytes
+
+
+def read_cell(raw: Any) -> str:
+    text = read_text(raw)
+    if not CELL_NAME.match(text):
+        raise ValueError("must be a name of 1 to 16 lower-case letters and digits")
+    return text
 
 
 def read_seconds(raw: Any) -> float:

@@ -23,6 +23,7 @@ from .plugins import reads_name, reads_names
 from .readers import (
     masked_url,
     read_address,
+    read_cell,
     read_database,
     read_direct_database,
     read_guarded,
@@ -119,6 +120,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             secret=True,
             shown=_masked,
         ),
+    ] = None
+    cell: Annotated[
+        str | None,
+        setting("name of this installation among several, in API keys and maps; none: it is the only one", read_cell),
     ] = None
     host: Annotated[str, setting("address to listen on", read_host)] = "127.0.0.1"
     port: Annotated[int, setting("port to listen on; 0: any free port", read_integer(0, 65535))] = 8080

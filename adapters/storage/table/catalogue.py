@@ -16,6 +16,7 @@ from ....core.domain.accounts.shops import Shop
 from ....core.domain.accounts.terminals import Terminal
 from ....core.domain.accounts.written_bytes import WrittenBytes
 from ....core.domain.alarms import AlarmRecipient
+from ....core.domain.cells import AccountMove, Departure
 from ....core.domain.chains import ChainHead
 from ....core.domain.exchanges.exchanges import ACTIVE_RULE, DirectionSwitch, Exchange
 from ....core.domain.exchanges.funds import ExchangeTransfer
@@ -432,6 +433,9 @@ CATALOGUE: tuple[Table, ...] = (
             ("day", "bank", "owner", "closed_at", "id"),
         ),
     ),
+    # Few accounts move. The storage's fence reads those that are leaving (adapters/storage/fence.py).
+    Table(AccountMove, "account_moves", indexes=(("stage", "id"),), narrow=True),
+    Table(Departure, "departures", indexes=(("account_id", "id"),), narrow=True),
     # The storage itself writes these rows when it meets them (asides.py).
     Table(UnreadableRow, "unreadable_rows", indexes=(("found_at", "id"),), narrow=True),
 )

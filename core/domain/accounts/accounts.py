@@ -234,6 +234,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """Further webhook endpoints; null without any."""
     logo_id: str | None = None
     """Logo on the payer's pages, unless a shop has its own."""
+    moving_to: str | None = None
+    """Cell to which the account is being moved; changes are refused meanwhile (docs/cells.md)."""
     version: int = 0
 
     @property

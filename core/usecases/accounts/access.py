@@ -9,6 +9,7 @@ from ....ports.bundle import Ports
 from ...domain.accounts.accounts import KEY_PREFIXES, LIVE, Account, ApiKey, Caller
 from ...domain.accounts.key_terms import Right, networks
 from ...domain.accounts.rate_limit import is_among
+from ...domain.cells import Departure
 from ...domain.errors import Refusal
 from ..common.encrypted import key_fits
 
@@ -35,7 +36,7 @@ async def authenticate(ports: Ports, api_key: str, api_secret: str) -> Caller:
     """Return the caller with this key pair.
 
     Raises: Refusal Unauthorized, with the same message for a wrong prefix, an unknown or expired key, and a wrong
-    secret.
+    secret; ACCOUNT_MOVING for a key whose account left this cell.
     """
     # A header may contain any byte. Text that no issued secret contains becomes the empty one, which matches no digest.
     given = ports.vault.fingerprint(api_secret if api_secret.isascii() else "")
@@ -47,6 +48,8 @@ async def authenticate(ports: Ports, api_key: str, api_secret: str) -> Caller:
             # Another process may move the clock of a test account, and its time must never go back.
             within = RECENT if key.mode is LIVE else 0.0
             account = await ports.storage.recent(Account, key.account_id, within=within)
+        elif ports.cell is not None and await ports.storage.get(Departure, api_key) is not None:
+            raise moving()
     matches = hmac.compare_digest(given, _NO_DIGEST if key is None else key.secret_digest)
     if not matches or key is None or account is None or _has_ended(ports, key):
         raise _unauthorized()
@@ -54,6 +57,11 @@ async def authenticate(ports: Ports, api_key: str, api_secret: str) -> Caller:
         log.error("API key %s is not what the vault tagged, and opens nothing: run `cambist ledger verify`", key.id)
         raise _unauthorized()
     return Caller(account=account, mode=key.mode, key_id=key.id, terms=key.terms, key_maker=key.made_by)
+
+
+def moving() -> Refusal:
+    """Return the refusal of a request about an account that is being moved, or was moved, to another cell."""
+    return Refusal("ACCOUNT_MOVING", "The account is being moved to other servers; repeat the request", retry_after=2)
 
 
 def _unauthorized() -> Refusal:

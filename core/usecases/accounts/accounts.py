@@ -97,8 +97,9 @@ async def find_account(unit: Unit, account_id: str) -> Account:
 
 def new_key(ports: Ports, account_id: str, mode: Mode) -> tuple[KeyPair, ApiKey]:
     """Return a new key pair with all rights, and its record, which the caller must tag and write."""
+    cell = "" if ports.cell is None else f"{ports.cell}_"
     pair = KeyPair(
-        api_key=f"{KEY_PREFIXES[mode]}{ports.ids.secret(_KEY_BYTES)}", api_secret=ports.ids.secret(_SECRET_BYTES)
+        api_key=f"{KEY_PREFIXES[mode]}{cell}{ports.ids.secret(_KEY_BYTES)}", api_secret=ports.ids.secret(_SECRET_BYTES)
     )
     record = ApiKey(
         id=pair.api_key,

@@ -19,6 +19,7 @@ from ...domain.ledger import (
 )
 from ...domain.operators.audit import AUDIT
 from ..common.chains import CHAINS
+from .away import away_from
 from .chain_check import BATCH, BadEntry, ChainCheck, RowUnreadable, chained_rows, loose_rows
 from .checkpoint import Checkpoint, Scope, Sums, missing_heads
 from .value_check import BadValue, bad_values
@@ -119,7 +120,7 @@ async def verify_ledger(
             books.chain.stops()
         else:
             balances = await _compared(seen, books)
-            scope = Scope(since, frozenset(books.touched), frozenset(books.owners))
+            scope = Scope(since, frozenset(books.touched), frozenset(books.owners), await away_from(seen))
             values = await bad_values(seen, ports.vault, scope, books.counted, listed) if tags else []
     report = LedgerReport(
         entries=books.chain.rows,

@@ -19,6 +19,7 @@ from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.settlement import Settlement
 from ...domain.settlement.withdrawals import Withdrawal
+from .away import Away
 from .chain_check import BATCH, chained_rows, loose_rows
 
 RECENT = timedelta(days=7)
@@ -96,9 +97,19 @@ class Scope(msgspec.Struct, frozen=True):
     """Objects of the entries since the checkpoint."""
     owners: frozenset[str] = frozenset()
     """Accounts and modes of these entries, as the ids of running balances begin."""
+    away: Away = msgspec.field(default_factory=dict)
+    """Accounts of which neither entries nor objects are read."""
 
     async def entries(self, seen: Snapshot, kind: EntryKind | None = None) -> AsyncIterator[Sequence[JournalEntry]]:
         """Yield the journal's entries in batches, all or those of a kind. Raises: Unreadable, RowUnreadable."""
+        async for batch in self._entries(seen, kind):
+            if here := self._here(batch):
+                yield here
+
+    def _here(self, rows: Sequence[R]) -> Sequence[R]:
+        return [row for row in rows if getattr(row, "account_id", None) not in self.away] if self.away else rows
+
+    async def _entries(self, seen: Snapshot, kind: EntryKind | None) -> AsyncIterator[Sequence[JournalEntry]]:
         if self.since is None:
             low, high = ("", None) if kind is None else (f"{kind}:", f"{kind};")
             async for batch in _all(seen, JournalEntry, low, high):
@@ -115,6 +126,11 @@ class Scope(msgspec.Struct, frozen=True):
 
     async def rows(self, seen: Snapshot, kind: type[R]) -> AsyncIterator[Sequence[R]]:
         """Yield the rows of a kind in batches, in the order of ids. Unreadable rows are skipped."""
+        async for batch in self._rows(seen, kind):
+            if here := self._here(batch):
+                yield here
+
+    async def _rows(self, seen: Snapshot, kind: type[R]) -> AsyncIterator[Sequence[R]]:
         prefix = _DATED.get(kind)
         if self.since is None or prefix is None:
             async for batch in _all(seen, kind, readable=True):

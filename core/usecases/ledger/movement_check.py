@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
 from ....ports.storage import Between, OneOf, Snapshot
 from ...domain.accounts.accounts import Mode
+from ...domain.cells import Stage
 from ...domain.ledger import BALANCE_TYPES, BalanceType, JournalEntry
 from ...domain.movements import Movement, movement_id, movement_ids, movement_of
 from .chain_check import BATCH
@@ -26,9 +27,14 @@ async def movement_faults(
     """
     last: dict[str, Movement] = {}
     balances = _balances(counted)
+    for owner in [each for each in balances if each.partition(":")[0] in scope.away]:
+        balance = balances.pop(owner)
+        if scope.away[owner.partition(":")[0]] is Stage.LEFT and balance != _NOTHING:
+            yield owner, "movements", f"are of an account that left, but the journal sums to {_told(balance)}"
     if scope.since is None:
         async for batch in _movements(seen, ""):
-            async for fault in _of_batch(seen, batch, last):
+            here = [each for each in batch if each.id.partition(":")[0] not in scope.away]
+            async for fault in _of_batch(seen, here, last):
                 yield fault
     else:
         for owner, balance in list(balances.items()):

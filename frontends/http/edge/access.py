@@ -8,7 +8,7 @@ from litestar.types import HTTPScope
 from ....core.domain.accounts.accounts import TEST, Caller
 from ....core.domain.accounts.rate_limit import Network
 from ....core.domain.errors import Refusal
-from ....core.usecases.accounts.access import authenticate, require_address
+from ....core.usecases.accounts.access import authenticate, moving, require_address
 from ....core.usecases.common.account_time import test_clock_of
 from ....ports.bundle import Ports
 from ...telemetry.logs import of_account
@@ -29,6 +29,8 @@ async def enter(
     if not (api_key and secret):
         raise _incomplete(known)
     caller = await authenticate(ports, api_key.decode("latin-1"), secret.decode("latin-1"))
+    if caller.account.moving_to is not None and scope["method"] not in ("GET", "HEAD"):
+        raise moving()
     scope["auth"] = caller
     of_account(caller.account_id, caller.mode)
     ports.clock.enter(test_clock_of(caller.account, caller.mode))

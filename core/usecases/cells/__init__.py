@@ -1,0 +1,1 @@
+"""Moves of accounts from one cell to another (docs/cells.md)."""
