@@ -1,14 +1,18 @@
 """`cambist account …`: accounts of merchants."""
 
+import asyncio
+import os
 import shlex
 import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import click
+import msgspec
 
 from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, plain_http_warning, shown_settings
 from ...core.domain.accounts.accounts import Account, Settings
+from ...core.domain.errors import Refusal
 from ...core.domain.webhooks.events import DeliveryStatus
 from ...core.usecases.accounts import accounts as usecases
 from ...core.usecases.actions.audit import on
@@ -18,7 +22,7 @@ from ...ports.bundle import Ports
 from .arguments import FROM_STDIN, assignments, read_secret
 from .groups import group
 from .output import Answer, fields, shown, table, warn
-from .session import answering, loaded_settings, reasoned, run_in_app
+from .session import answering, loaded_settings, present_action, reasoned, run_in_app
 from .views import account_document, key_document, keys_table
 
 _SECRET_BYTES = 32
@@ -69,6 +73,42 @@ def endpoint(endpoint_id: str, *, enabled: bool) -> Answer:
     found = run_in_app(lambda ports: switch_endpoint(on(ports, endpoint_id), endpoint_id, enabled=enabled))
     document = {"endpoint": found.id, "state": "on" if found.enabled else "off"}
     return Answer(document=document, text=fields(document))
+
+
+@account.command("move")
+@click.argument("account_id", metavar="ID")
+@click.option("--to", "target", metavar="CELL", required=True, help="Name of the other cell.")
+@click.option("--directory", metavar="FILE", help="File that names the cells. Default: CAMBIST_CELLS, or ./cells.toml.")
+@click.option("--undo", is_flag=True, help="End a move that did not happen: the account takes changes again.")
+@answering
+@reasoned
+def move(account_id: str, *, target: str, directory: str | None, undo: bool) -> Answer:
+    """Move an account to another cell, or finish a move that was interrupted."""
+    from ..operations.cells import find_directory
+
+    cells = find_directory(os.environ, directory)
+    action = msgspec.structs.replace(present_action(), object_id=account_id)
+
+    async def work() -> Answer:
+        source = await cells.home(account_id)
+        if source is None:
+            raise Refusal("ACCOUNT_NOT_FOUND", f"No cell has an account of this id: {', '.join(cells.names)}")
+        if undo:
+            await cells.undo(account_id, source, target)
+            return Answer(document={"account_id": account_id, "cell": source}, text=f"{account_id} stays in {source}")
+        made = await cells.move(account_id, source, target, action)
+        document = {
+            "account_id": account_id,
+            "from": made.source,
+            "to": made.target,
+            "rows": sum(made.rows.values()),
+            "entries": made.entries,
+            "held_seconds": round(made.held_seconds, 1),
+            "resumed": made.resumed,
+        }
+        return Answer(document=document, text=fields(document))
+
+    return asyncio.run(work())
 
 
 @account.command("create")

@@ -28,6 +28,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "key": "keys",
         "client": "clients",
         "user": "users",
+        "cell": "cells",
     },
     "Money": {
         "payment": "payments",

@@ -61,6 +61,11 @@ def run_in_app(work: Callable[[Ports], Awaitable[T]], *, fitting: bool = True) -
     return asyncio.run(inside())
 
 
+def present_action() -> OperatorAction:
+    """Return the operator action of the present command, by nobody yet."""
+    return _action(click.get_current_context(), "")
+
+
 def _action(context: click.Context, operator: str) -> OperatorAction:
     """Return the operator action of a command: `cambist refund approve ref_…` is `refund.approve` on the object of its
     first id."""

@@ -9,7 +9,7 @@ from ....ports.bundle import Ports
 from ...domain.accounts.accounts import KEY_PREFIXES, LIVE, Account, ApiKey, Caller
 from ...domain.accounts.key_terms import Right, networks
 from ...domain.accounts.rate_limit import is_among
-from ...domain.cells import Departure
+from ...domain.cells import AccountMove, Departure
 from ...domain.errors import Refusal
 from ..common.encrypted import key_fits
 
@@ -62,6 +62,13 @@ async def authenticate(ports: Ports, api_key: str, api_secret: str) -> Caller:
 def moving() -> Refusal:
     """Return the refusal of a request about an account that is being moved, or was moved, to another cell."""
     return Refusal("ACCOUNT_MOVING", "The account is being moved to other servers; repeat the request", retry_after=2)
+
+
+async def departed_to(ports: Ports, object_id: str) -> str | None:
+    """Return the address of the payment window in the cell to which the object's account moved; None if it did not."""
+    departure = await ports.storage.get(Departure, object_id)
+    move = None if departure is None else await ports.storage.get(AccountMove, departure.account_id)
+    return None if move is None else move.pay_url
 
 
 def _unauthorized() -> Refusal:

@@ -2,7 +2,7 @@
 
 import re
 from base64 import b32decode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -22,9 +22,6 @@ from ..common.encrypted import ENCRYPTED_FIELDS, TAGGED, EncryptedField, TaggedF
 from ..common.units import retrying
 from .cell import Cell
 from .plan import AT_ONCE, ROWS, Found, note, present
-
-Progress = Callable[[str, int], None]
-"""Receives the name of a table and the number of its rows seen so far."""
 
 _ENCRYPTED: dict[type[Any], list[EncryptedField]] = {}
 _TAGGED: dict[type[Any], list[TaggedField]] = {}
@@ -64,7 +61,7 @@ def _unpacked(text: str) -> bytes:
     return b32decode(f"{text.upper()}======")
 
 
-async def copy_rows(source: Cell, target: Cell, account_id: str, progress: Progress) -> Walk:
+async def copy_rows(source: Cell, target: Cell, account_id: str) -> Walk:
     """Bring all rows of the account in the target up to date. Raises: Unavailable; Unreadable; Refusal for rows that
     cannot be there."""
     walk = Walk(Found(account_id))
@@ -77,7 +74,6 @@ async def copy_rows(source: Cell, target: Cell, account_id: str, progress: Progr
             await _write(source, target, walk, rows.record, batch)
             name = rows.record.__name__
             walk.rows[name] = walk.rows.get(name, 0) + len(batch)
-            progress(name, walk.rows[name])
     return walk
 
 

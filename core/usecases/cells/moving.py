@@ -7,12 +7,11 @@ failure is undone; after it, the move can only be finished, by calling it again.
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 
-from ....ports.bundle import Ports
 from ....ports.faults import Conflict
 from ....ports.jobs import Job
 from ....ports.storage import OneOf, Unit
@@ -37,7 +36,7 @@ from ..ledger.listing import list_fresh
 from ..vault_checks import PEPPER, misfits, present_checks
 from .books import copy_entries, empty, fill, last_number, list_places, merchant_sums
 from .cell import Cell
-from .copying import Progress, Walk, copy_notes, copy_rows, recognise, sealed_for
+from .copying import Walk, copy_notes, copy_rows, recognise, sealed_for
 from .plan import AT_ONCE, PARENTS, ROWS, Found, Lot, note, present
 
 PASSES = 5
@@ -73,7 +72,6 @@ async def move_account(
     action: OperatorAction,
     settled: float,
     switch: Callable[[], Awaitable[None]],
-    progress: Progress = lambda _table, _rows: None,
 ) -> Move:
     """Move an account, or finish its move. `settled`: seconds after which no process of the source still changes a held
     account. `switch` is called once requests should go to the target.
@@ -92,7 +90,7 @@ async def move_account(
     if there is not None and move is None:
         raise Refusal("INVALID_STATE", f"The account is in {target.name} already")
     if there is None:
-        walk = await _copied(source, target, account_id, settled, progress)
+        walk = await _copied(source, target, account_id, settled)
         try:
             await _commit(source, target, account_id, walk, action)
         except (Conflict, Refusal):
@@ -146,41 +144,41 @@ def _require_cells(source: Cell, target: Cell) -> None:
         )
 
 
-async def _copied(source: Cell, target: Cell, account_id: str, settled: float, progress: Progress) -> Walk:
+async def _copied(source: Cell, target: Cell, account_id: str, settled: float) -> Walk:
     """Copy the account, and hold it at the end. Undo both if that fails."""
     await _require_movable(source, account_id)
     await _require_files(source, target, account_id)
     try:
-        behind = await _copy_at_work(source, target, account_id, progress)
+        behind = await _copy_at_work(source, target, account_id)
         await _hold(source, target, account_id)
         await source.ports.clock.sleep(settled)
         await _require_movable(source, account_id)
-        return await _copy_at_rest(source, target, account_id, behind, progress)
+        return await _copy_at_rest(source, target, account_id, behind)
     except BaseException:
         log.exception("the move of %s is undone", account_id)
         await undo_move(source, target, account_id)
         raise
 
 
-async def _copy_at_work(source: Cell, target: Cell, account_id: str, progress: Progress) -> int:
+async def _copy_at_work(source: Cell, target: Cell, account_id: str) -> int:
     """Copy the account while it changes. Return the length of the journal's chain before the copy."""
     await _mark(target, account_id, Stage.ARRIVING, source)
     behind = await last_number(source.storage)
     await copy_entries(source, target, account_id)
     for _ in range(PASSES):
-        if (await copy_rows(source, target, account_id, progress)).written < FEW:
+        if (await copy_rows(source, target, account_id)).written < FEW:
             break
     return behind
 
 
-async def _copy_at_rest(source: Cell, target: Cell, account_id: str, behind: int, progress: Progress) -> Walk:
+async def _copy_at_rest(source: Cell, target: Cell, account_id: str, behind: int) -> Walk:
     """Copy what changed since, until a comparison of all rows finds no difference. Raises: Refusal INVALID_STATE."""
     await _list_movements(source, account_id)
     await copy_entries(source, target, account_id, behind)
     await list_places(source, target, account_id)
     await fill(source, target, account_id)
     for _ in range(PASSES):
-        walk = await copy_rows(source, target, account_id, progress)
+        walk = await copy_rows(source, target, account_id)
         if not walk.written:
             await copy_notes(source, target, walk)
             await _require_same_balances(source, target, account_id)
@@ -405,14 +403,3 @@ async def _remove(cell: Cell, record: type[Any], ids: Sequence[str]) -> None:
 
     if ids:
         await retrying(cell.storage, work)
-
-
-async def moves_of(ports: Ports) -> list[AccountMove]:
-    """Return the moves from and to this cell, those under way first. Raises: Unavailable."""
-    async with ports.storage.unit() as unit:
-        return await unit[AccountMove].find(order="stage", limit=10_000)
-
-
-def is_stuck(move: AccountMove, now: datetime) -> bool:
-    """Return whether a move holds its account longer than any move should."""
-    return move.stage is Stage.LEAVING and now - move.held_at > timedelta(minutes=1)

@@ -12,6 +12,7 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import AtLeast, AtMost, Between, Unit
 from ...domain.accounts.accounts import Mode
+from ...domain.cells import AccountMove, Stage
 from ...domain.days import LONG_AGO
 from ...domain.gateways.gateways import GatewayStatus
 from ...domain.kyc.clients import Client, KycStatus
@@ -51,6 +52,8 @@ LETTERS_FAILED_FOR = timedelta(days=30)
 CHECK_LATE = timedelta(hours=1)
 """Time that a verifier has to begin a check before an item reports it."""
 RECEIPT_LATE = timedelta(hours=1)
+MOVE_LATE = timedelta(minutes=1)
+"""Time for which a move holds its account, at most a tenth of it if all is well."""
 REVOKED_FOR = timedelta(days=30)
 """How long to list a client whose verification the verifier revoked."""
 
@@ -196,6 +199,23 @@ async def _unreadable(ports: Ports, _unit: Unit) -> list[ActionItem]:
     ]
 
 
+async def _moves(ports: Ports, unit: Unit) -> list[ActionItem]:
+    """Return accounts that are held by a move which should have ended."""
+    late = AtMost(ports.clock.now() - MOVE_LATE)
+    return [
+        ActionItem(
+            kind="move",
+            of="account",
+            object_id=row.id,
+            text=f"takes no changes: its move to {row.cell} is not finished; repeat `cambist account move`",
+            since=row.held_at,
+            account_id=row.id,
+            urgent=True,
+        )
+        for row in await first(unit, AccountMove, "id", stage=Stage.LEAVING, held_at=late)
+    ]
+
+
 async def _actions(ports: Ports, _unit: Unit) -> list[ActionItem]:
     """Return actions that another operator requested and this one may confirm."""
     found = [(action, action_fits(ports.vault, action)) for action in await list_actions(ports, limit=MOST)]
@@ -227,6 +247,7 @@ FINDERS: tuple[Finder, ...] = (
     _hold,
     _actions,
     _ledger,
+    _moves,
     _unreadable,
     mismatches,
     unsettled,

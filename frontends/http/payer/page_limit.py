@@ -2,11 +2,13 @@
 merchant's limit counts them (docs/limits.md "Pages"). Assets are cached by browsers and not counted."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from urllib.parse import quote, urlsplit
 
 from litestar import Response
 
 from ....core.domain.accounts.rate_limit import Network
 from ....core.domain.errors import Refusal
+from ....core.usecases.accounts.access import departed_to
 from ....core.usecases.accounts.limit_hits import HitCounter
 from ....core.usecases.accounts.rate_limits import PAGES, PAGES_PER_MINUTE, Counted, admit_stranger
 from ....ports.bundle import Ports
@@ -46,10 +48,23 @@ class PageLimit:
                 return None
             found = await self._count(request)
             if not found.over:
-                return None
+                return await self._elsewhere(request)
             return show(request, found.wait) if shown(request) else _said(request, found)
 
         return before_request
+
+    async def _elsewhere(self, request: Asked) -> Response[str] | None:
+        """Lead the browser to the cell of an account that left this one, by a redirect that keeps the method."""
+        if self._ports.cell is None:
+            return None
+        for named in request.path_params.values():
+            base = await departed_to(self._ports, str(named))
+            if base is not None:
+                path = str(request.url.path).removeprefix(urlsplit(self._ports.urls.pay_url).path)
+                query = f"?{request.url.query}" if request.url.query else ""
+                headers = {**HEADERS, "Location": f"{base}{quote(path)}{query}"}
+                return Response("", status_code=307, media_type="text/html", headers=headers)
+        return None
 
     def address(self, request: Asked) -> str:
         """Return the client's address, by which it is counted."""
