@@ -1,5 +1,5 @@
-"""What an account consists of: for each table, how an account's rows are found, and what becomes of them when the
-account moves to another cell. A table that is in no list here fails a test."""
+"""Plan of a move: for each table, how an account's rows are found, and whether they move to the other cell. A test
+fails for a table that is in no list here."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from enum import Enum
@@ -80,14 +80,14 @@ Batches = AsyncIterator[Sequence[Any]]
 
 
 class Lot(Enum):
-    """What becomes of rows in the cell that an account leaves."""
+    """Fate of rows in the cell that an account leaves."""
 
     MOVED = "copied, then deleted"
     COPIED = "copied, and they stay"
 
 
 class Found(msgspec.Struct):
-    """What the walk over an account has met so far, by which later tables are found."""
+    """Ids that a walk over an account has met so far. They lead to the rows of later tables."""
 
     account_id: str
     ids: dict[type[Any], list[str]] = {}
