@@ -1,4 +1,4 @@
-"""Maps of requests to cells, for proxies: by the API key, and without one by the host (docs/cells.md "The map")."""
+"""Maps by which proxies find the cell of a request, from its API key or its host (docs/cells.md "The map")."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ class MappedCell(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...]
     """Names of its public addresses."""
     keys: tuple[str, ...]
-    """Its API keys whose prefix names another cell or none: those of accounts that moved here."""
+    """Its API keys whose prefix names another cell or none. Their accounts moved here."""
 
 
 def key_prefixes(cell: str) -> tuple[str, ...]:

@@ -38,8 +38,8 @@ class AccountMove(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Departure(msgspec.Struct, frozen=True, kw_only=True):
-    """An API key or an object with a hosted page whose account left this cell: who still asks here is sent on. Its id
-    is that of the key or object."""
+    """An API key, or an object with a hosted page, whose account left this cell. This cell sends its requests on. It
+    has the id of the key or object."""
 
     id: str
     account_id: str

@@ -162,7 +162,7 @@ class EntryKind(StrEnum):
     SANDBOX_CLEARED = "sandbox_cleared"
     """A test object is deleted: everything that its entries moved is moved back (docs/sandbox.md "Forgetting")."""
     MOVED_OUT = "moved_out"
-    """The account left this cell with all its entries: what they moved is moved back (docs/cells.md "The books")."""
+    """The account left this cell, and one entry reverses all of its entries (docs/cells.md "The books")."""
     MOVED_IN = "moved_in"
     """The account came back: the entry of its departure is reversed."""
 

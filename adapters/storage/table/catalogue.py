@@ -433,7 +433,7 @@ CATALOGUE: tuple[Table, ...] = (
             ("day", "bank", "owner", "closed_at", "id"),
         ),
     ),
-    # Few accounts move. The storage's fence reads those that are leaving (adapters/storage/fence.py).
+    # Few accounts move. The storage's fence reads the leaving ones (adapters/storage/fence.py).
     Table(AccountMove, "account_moves", indexes=(("stage", "id"),), narrow=True),
     Table(Departure, "departures", indexes=(("account_id", "id"),), narrow=True),
     # The storage itself writes these rows when it meets them (asides.py).

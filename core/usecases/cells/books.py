@@ -23,7 +23,7 @@ Sums = dict[Mode, Counter[BalanceType]]
 
 async def copy_entries(source: Cell, target: Cell, account_id: str, behind: int | None = None) -> int:
     """Book the account's entries in the target as far as they are missing there, and return their number. `behind`:
-    only those that the chain did not contain at this number. Raises: Unavailable; Unreadable."""
+    skip entries that the chain contained at this number. Raises: Unavailable; Unreadable."""
     if behind is None:
         walk = source.storage.scan(JournalEntry, batch=AT_ONCE, account_id=account_id)
     else:

@@ -78,7 +78,7 @@ async def copy_rows(source: Cell, target: Cell, account_id: str) -> Walk:
 
 
 _SHARED = frozenset((Membership, SavedViews, NotificationPreferences, NotificationQueue, Notification, AuditEntry))
-"""Tables whose ids also name persons, who may be in other accounts."""
+"""Tables whose ids also name persons. A person may be in other accounts."""
 
 
 def recognise(walk: Walk, record: type[Any], ids: Iterable[str]) -> None:
@@ -93,7 +93,7 @@ def recognise(walk: Walk, record: type[Any], ids: Iterable[str]) -> None:
 
 
 async def _people(source: Cell, target: Cell, walk: Walk) -> None:
-    """Copy the persons of the account. A person whom the target knows by the same address keeps that cell's id."""
+    """Copy the persons of the account. If the target knows a person by the same address, the person keeps the target's id."""
     async for members in source.storage.scan(Membership, account_id=walk.found.account_id):
         users = await present(source.storage, User, [member.user_id for member in members])
         for user in users:

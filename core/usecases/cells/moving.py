@@ -60,7 +60,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     """Number of rows by table."""
     entries: int
     held_seconds: float
-    """How long changes were refused; of a resumed move, since the hold began."""
+    """How long changes were refused. A resumed move counts from the first hold."""
     resumed: bool
 
 

@@ -81,7 +81,7 @@ async def test_account_moves_with_all_its_rows_and_returns() -> None:
 
 
 async def answers(app: TestApp) -> list[str]:
-    """What the merchant reads of the account."""
+    """The answers to a merchant who reads everything."""
     paths = ("/payments", "/refunds", "/subscriptions", "/settlements", "/withdrawals", "/balance", "/events")
     further = ("/balance/movements", "/payment-links", "/shops", "/shops/turnover", "/webhook-endpoints")
     texts = [(await app.get(path)).text for path in (*paths, *further)]
