@@ -93,7 +93,7 @@ def recognise(walk: Walk, record: type[Any], ids: Iterable[str]) -> None:
 
 
 async def _people(source: Cell, target: Cell, walk: Walk) -> None:
-    """Copy the persons of the account. If the target knows a person by the same address, the person keeps the target's id."""
+    """Copy the persons of the account. A person with the address of one in the target gets that one's id."""
     async for members in source.storage.scan(Membership, account_id=walk.found.account_id):
         users = await present(source.storage, User, [member.user_id for member in members])
         for user in users:

@@ -35,6 +35,7 @@ from ...domain.notifications import NotificationAddress
 from ...domain.operators.audit import AuditEntry
 from ...domain.operators.operators import Operator
 from ...domain.operators.pending_actions import PendingAction
+from ...domain.payer.logos import Logo
 from ...domain.payments.outcomes import UnknownOutcome
 from ...domain.payments.payment_links import LinkAnswers, LinkTotals, PaymentLink
 from ...domain.payments.payments import Payment
@@ -174,6 +175,7 @@ def _gateways(storage: Storage, found: Found) -> Batches:
 ROWS: tuple[Rows, ...] = (
     _own(Shop),
     _own(Terminal),
+    _own(Logo),
     _own(WebhookEndpoint),
     _own(PaymentLink),
     _own(Subscription),
