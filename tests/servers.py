@@ -70,35 +70,42 @@ def database(server: str, template: str | None = None) -> Iterator[str]:
     name = f"cambist_test_{secrets.token_hex(6)}"
     copied = urlsplit(template).path[1:] if template else "template0"
     _run(_execute(server, f"CREATE DATABASE {name} TEMPLATE {copied} ENCODING 'UTF8'"))
+    url = urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
     try:
-        yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+        yield url
     finally:
+        _leave(url)
         _run(_execute(server, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+_emptying: dict[str, tuple[asyncio.Runner, asyncpg.Connection]] = {}
+"""The connection that empties each database, and the event loop that it lives in."""
 
 
 def empty(url: str, tables: Iterable[str]) -> None:
     """Take all rows out of these tables: a hundred times as quick as another database. One connection per database
     serves all tests, by a function whose plans Postgres keeps."""
-    statements = " ".join(f"DELETE FROM {name};" for name in tables)
     for _ in range(2):
-        runner, connection = _emptying(url, statements)
+        if url not in _emptying:
+            runner = asyncio.Runner()
+            connection = runner.run(asyncpg.connect(url, timeout=10))
+            steps = " ".join(f"DELETE FROM {name};" for name in tables)
+            made = f"CREATE FUNCTION pg_temp.empty_all() RETURNS void LANGUAGE plpgsql AS $$BEGIN {steps} END$$"
+            runner.run(connection.execute(made))
+            _emptying[url] = runner, connection
+        runner, connection = _emptying[url]
         with contextlib.suppress(asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError):
             runner.run(connection.execute("SELECT pg_temp.empty_all()"))
             return
-        _emptying.cache_clear()  # a test disconnected everybody
+        _leave(url)  # a test disconnected everybody
     raise RuntimeError("no connection to the database that is to be emptied")
 
 
-@cache
-def _emptying(url: str, statements: str) -> tuple[asyncio.Runner, asyncpg.Connection]:
-    runner = asyncio.Runner()
-    connection = runner.run(asyncpg.connect(url, timeout=10))
-    runner.run(
-        connection.execute(
-            f"CREATE FUNCTION pg_temp.empty_all() RETURNS void LANGUAGE plpgsql AS $$BEGIN {statements} END$$"
-        )
-    )
-    return runner, connection
+def _leave(url: str) -> None:
+    if url in _emptying:
+        runner, connection = _emptying.pop(url)
+        connection.terminate()
+        runner.close()
 
 
 def service_url(request: pytest.FixtureRequest, kind: str, folder: Path) -> str:

@@ -137,9 +137,13 @@ def wrapped(
 def _names(adapter: Any) -> frozenset[str]:
     """Return the adapter's public names."""
     known: frozenset[str] | None = getattr(type(adapter), "_passed_names", None)  # another layer is below
-    return known or frozenset(
-        name for name in (*dir(type(adapter)), *getattr(adapter, "__dict__", ())) if not name.startswith("_")
-    )
+    own = {name for name in getattr(adapter, "__dict__", ()) if not name.startswith("_")}
+    return known or _names_of_class(type(adapter)) | own
+
+
+@lru_cache(maxsize=256)
+def _names_of_class(kind: type[Any]) -> frozenset[str]:
+    return frozenset(name for name in dir(kind) if not name.startswith("_"))
 
 
 @lru_cache(maxsize=256)

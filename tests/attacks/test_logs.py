@@ -31,7 +31,7 @@ def events(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [msgspec.json.decode(line)["event"] for line in capsys.readouterr().err.splitlines()]
 
 
-async def test_ten_thousand_malformed_requests_are_two_lines(
+async def test_two_thousand_malformed_requests_are_two_lines(
     root: logging.Logger, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with a_service() as port:
@@ -42,12 +42,12 @@ async def test_ten_thousand_malformed_requests_are_two_lines(
             async with places:
                 return await said(port, GARBAGE)
 
-        answers = await asyncio.gather(*(garbage() for _ in range(10_000)))
+        answers = await asyncio.gather(*(garbage() for _ in range(2_000)))
     assert {answer.partition(b"\r\n")[0] for answer in answers} == {b"HTTP/1.1 400 Bad Request"}
     root.handlers[0].close()
     told = [event for event in events(capsys) if event.startswith("Invalid HTTP request")]
     counted = [re.search(r"\(([0-9]+) more within a minute\)", event) for event in told]
-    assert sum(1 if found is None else int(found[1]) for found in counted) == 10_000
+    assert sum(1 if found is None else int(found[1]) for found in counted) == 2_000
     assert len(told) < 10, "two a minute"
 
 

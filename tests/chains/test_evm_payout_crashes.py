@@ -85,9 +85,8 @@ async def test_a_payout_that_nothing_befalls_is_broadcast_once(made_world: Chain
     assert sent == 1
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(("after", "faults"), [(False, ROUGH), (True, ())], ids=["before, rough", "after, calm"])
 @pytest.mark.parametrize("commit", range(1, COMMITS + 1))
-@pytest.mark.parametrize("faults", [(), ROUGH], ids=["calm", "rough"])
 async def test_a_crash_at_any_commit_pays_once(
     made_world: ChainWorld, commit: int, after: bool, faults: Sequence[ProviderFault]
 ) -> None:

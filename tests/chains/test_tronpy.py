@@ -4,6 +4,7 @@ fake speaks the protocol, and not only what we take for it (docs/providers/chain
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -14,10 +15,10 @@ from cambist.ports import TransferState
 from tests.chains.test_tron_payouts import KEY, RICH, TO, UNITS, TronHarness
 from tests.chains.tron_network import PACE, USDT, TronNetwork
 
-tronpy: Any = pytest.importorskip("tronpy", reason="tronpy is not installed")
-keys: Any = pytest.importorskip("tronpy.keys")
-providers: Any = pytest.importorskip("tronpy.providers")
-exceptions: Any = pytest.importorskip("tronpy.exceptions")
+tronpy: Any = None
+keys: Any = None
+providers: Any = None
+exceptions: Any = None
 
 API_KEY = "an-api-key"
 ABI = [
@@ -33,6 +34,14 @@ ABI = [
         ("balanceOf", "view", ("address",), "uint256"),
     )
 ]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def tronpy_loaded() -> None:
+    """Not at the collection, which would load it in each worker."""
+    global tronpy, keys, providers, exceptions
+    tronpy = pytest.importorskip("tronpy", reason="tronpy is not installed")
+    keys, providers, exceptions = (import_module(f"tronpy.{each}") for each in ("keys", "providers", "exceptions"))
 
 
 class Foreign:

@@ -174,23 +174,22 @@ class TestRefusals:
         assert [each.name for each in (await three.nodes.view()).nodes] == ["bsc node 1", "bsc node 3"]
 
     @pytest.mark.parametrize(
-        "method",
+        ("method", "refusal"),
         [
-            "eth_chainId",
-            "eth_getBlockByNumber",
-            "eth_getTransactionReceipt",
-            "eth_getTransactionCount",
-            "eth_getTransactionByHash",
-            "eth_getLogs",
-            "eth_call",
-            "eth_getBalance",
-            "eth_estimateGas",
-            "eth_gasPrice",
-            "eth_maxPriorityFeePerGas",
-            "eth_sendRawTransaction",
+            ("eth_chainId", "internal error"),
+            ("eth_getBlockByNumber", "no method"),
+            ("eth_getTransactionReceipt", "403"),
+            ("eth_getTransactionCount", "another shape"),
+            ("eth_getTransactionByHash", "internal error"),
+            ("eth_getLogs", "no method"),
+            ("eth_call", "403"),
+            ("eth_getBalance", "another shape"),
+            ("eth_estimateGas", "internal error"),
+            ("eth_gasPrice", "no method"),
+            ("eth_maxPriorityFeePerGas", "403"),
+            *(("eth_sendRawTransaction", each) for each in ("internal error", "no method", "403", "another shape")),
         ],
     )
-    @pytest.mark.parametrize("refusal", ["internal error", "no method", "403", "another shape"])
     async def test_a_payout_needs_two_of_three_nodes_for_each_question(
         self, networks: ChainWorld, method: str, refusal: str
     ) -> None:
@@ -208,8 +207,15 @@ class TestRefusals:
             assert found.signed == made
             await harness.close()
 
-    @pytest.mark.parametrize("method", ["eth_getBlockByNumber", "eth_getTransactionReceipt", "eth_getLogs", "eth_call"])
-    @pytest.mark.parametrize("refusal", ["internal error", "limit", "403", "another shape"])
+    @pytest.mark.parametrize(
+        ("method", "refusal"),
+        [
+            ("eth_getBlockByNumber", "internal error"),
+            ("eth_getTransactionReceipt", "limit"),
+            ("eth_call", "403"),
+            *(("eth_getLogs", each) for each in ("internal error", "limit", "403", "another shape")),
+        ],
+    )
     async def test_a_deposit_needs_two_of_three_nodes_for_each_question(
         self, networks: ChainWorld, method: str, refusal: str
     ) -> None:

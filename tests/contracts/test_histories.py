@@ -16,7 +16,7 @@ from tests.histories.places import installed_plain, places
 from tests.histories.steps import drawn
 from tests.histories.values import drawn_record
 
-HISTORIES = (*range(0, 10_000, 100), 5552)
+HISTORIES = (*range(0, 10_000, 200), 5552)
 
 
 async def test_storages_answer_drawn_histories_alike(kit_sqlite: Path, kit_postgres: str, tmp_path: Path) -> None:

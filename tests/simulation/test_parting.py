@@ -19,7 +19,7 @@ def _plans(story: str, whom: str, *steps: int) -> list[Plan]:
     return [found[step] for step in steps]
 
 
-@pytest.mark.parametrize(("whom", "steps"), [("api0", (0, 37, 90)), ("worker0", (7, 60))])
+@pytest.mark.parametrize(("whom", "steps"), [("api0", (0, 37, 90)), ("worker0", (60,))])
 def test_a_forked_world_is_the_same_as_one_of_its_own(whom: str, steps: tuple[int, ...]) -> None:
     plans = _plans("refund", whom, *steps)
     (group,) = together(plans)
@@ -41,7 +41,7 @@ def test_skipped_plan_was_the_same_until_the_process_was_killed() -> None:
     assert [outcome.plan.blows[0].steps for outcome in outcomes] == [*range(16)]
     pairs = [pair for pair in pairwise(outcomes) if pair[1].is_alike]
     assert len(pairs) > 4
-    for before, alike in pairs[::3]:
+    for before, alike in pairs[::6]:
         assert _until_killed(before.plan) == _until_killed(alike.plan)
         assert not live(alike.plan).faults
 

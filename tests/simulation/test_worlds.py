@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from tests.simulation.clock_plans import Leap, Rehearsal, Trial
 from tests.simulation.drawing import drawn_plan
@@ -20,15 +19,11 @@ from tests.simulation.world import World, live
 ROOT = Path(__file__).parents[2]
 
 
-SEEDS = (8, 21)
-"""Seeds of worlds with every feature: exchanges, applicants, lost mandates, rotated keys, delivery proofs, changed
-prices. In 21 test clocks move over calls in flight; in 8 one merchant is the victim. CI lives through hundreds more
-(.ci/run)."""
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_drawn_world_breaks_no_rule(seed: int) -> None:
-    """Something must happen in each world: an idle one is always right."""
+def test_drawn_world_breaks_no_rule() -> None:
+    """It has every feature: exchanges, applicants, lost mandates, rotated keys, delivery proofs, changed prices, test
+    clocks that move over calls in flight. CI lives through hundreds more (.ci/run). Something must happen: an idle
+    world is always right."""
+    seed = 21
     plan = drawn_plan(seed)
     outcome = live(plan)
     again = f"python -m tests.simulation --seed {seed} --trace /tmp/trace.txt"
@@ -66,17 +61,18 @@ def test_a_test_clock_passes_over_calls_that_are_under_way() -> None:
 def test_the_same_seed_is_the_same_world_byte_for_byte(tmp_path: Path) -> None:
     """Its rows, too, in another process whose dictionaries of text differ."""
     seed, file = 21, tmp_path / "trace"
-    here = live(drawn_plan(seed, orders=4), keeps=True)
+    here = live(drawn_plan(seed, orders=2), keeps=True)
     program = (
         "import sys; from pathlib import Path; from tests.simulation.world import live; "
         "from tests.simulation.drawing import drawn_plan; "
-        f"lived = live(drawn_plan({seed}, orders=4), keeps=True); "
+        f"lived = live(drawn_plan({seed}, orders=2), keeps=True); "
         "Path(sys.argv[1]).write_text('\\n'.join((*lived.lines, lived.digest, lived.database)), 'utf-8')"
     )
     environ = {**os.environ, "PYTHONHASHSEED": "3", "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", program, str(file)], cwd=ROOT, env=environ, check=True, timeout=300)
     assert file.read_text("utf-8") == "\n".join((*here.lines, here.digest, here.database))
     assert len(here.lines) > 100
+    assert here.digest != live(drawn_plan(2, orders=1)).digest, "another seed is another world"
 
 
 def test_a_crash_at_some_steps_of_a_story() -> None:
@@ -95,7 +91,3 @@ def test_nothing_keeps_a_world_that_has_ended() -> None:
     live([*swept(31, ["payment"])][30])  # its API process is killed while it handles a notification
     gc.collect()
     assert not [each for each in gc.get_objects() if type(each) is World]
-
-
-def test_another_seed_is_another_world() -> None:
-    assert live(drawn_plan(1, orders=1)).digest != live(drawn_plan(2, orders=1)).digest

@@ -192,7 +192,7 @@ async def live_through(history: list[tuple[Any, ...]]) -> None:
             assert payment["status"] in ("settled", "refunded", "failed"), payment
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.lists(steps, min_size=8, max_size=24))
 def test_books_agree_after_any_history(history: list[tuple[Any, ...]]) -> None:
     asyncio.run(live_through(history))
