@@ -53,7 +53,7 @@ for library in (httpx_transports, httpx2_transports):
     library.create_ssl_context = cache(library.create_ssl_context)  # type: ignore[attr-defined]
 
 # A password takes 27 ms of CPU on purpose, and half of one here. tests/attacks/test_dashboard.py has the parameters.
-Argon2Passwords.__init__.__kwdefaults__.update(memory=64, passes=1)
+Argon2Passwords.__init__.__kwdefaults__ = {"memory": 64, "passes": 1}
 
 # After an error, Dramatiq's consumer pauses for three seconds, in which a test would only wait.
 dramatiq_worker.CONSUMER_RESTART_DELAY_SECS = 0.05

@@ -138,7 +138,7 @@ def _names(adapter: Any) -> frozenset[str]:
     """Return the adapter's public names."""
     known: frozenset[str] | None = getattr(type(adapter), "_passed_names", None)  # another layer is below
     own = {name for name in getattr(adapter, "__dict__", ()) if not name.startswith("_")}
-    return known or _names_of_class(type(adapter)) | own
+    return known or _names_of_class(type(adapter)) | own  # type: ignore[arg-type]  # mypy takes no class for hashable
 
 
 @lru_cache(maxsize=256)
