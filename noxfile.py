@@ -298,6 +298,12 @@ def screenshots(session: nox.Session) -> None:
     session.run("python", "docs/screenshots.py")
 
 
+@dev_session
+def reports(session: nox.Session) -> None:
+    """Recompute the registers of random histories from the journal: `-- --histories 10000`."""
+    session.run("python", "-m", "tests.report_histories", *session.posargs)
+
+
 @nox.session
 def schemathesis(session: nox.Session) -> None:
     """Send generated requests, valid and invalid, to a running service: some five minutes. `-- --max-examples 50` sends

@@ -39,8 +39,12 @@ class Workbook(Protocol):
         """Add rows."""
         ...
 
+    def taken(self) -> bytes:
+        """Return the bytes of the file that are finished, and forget them: a large file is sent while it is written."""
+        ...
+
     def parts(self) -> AsyncIterator[bytes]:
-        """Finish the workbook, and yield the file in parts of at most PART bytes."""
+        """Finish the workbook, and yield the rest of the file in parts of at most PART bytes."""
         ...
 
 

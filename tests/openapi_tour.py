@@ -271,6 +271,12 @@ async def _money(tour: Tour) -> None:
     await tour.ask("GET", f"/exports/{export['id']}")
     await tour.ask("GET", "/exports")
     await tour.ask("DELETE", f"/exports/{export['id']}")
+    today = tour.app.clock.now().date().isoformat()
+    report = await tour.ask("POST", "/reports", {"first_day": today, "last_day": today}, new=True)
+    await tour.app.work(1)
+    await tour.ask("GET", f"/reports/{report['id']}")
+    await tour.ask("GET", "/reports?kind=period")
+    await tour.ask("GET", f"/balance/at?at={today}T00:00:00Z")
 
 
 async def _requests(tour: Tour) -> None:

@@ -1,4 +1,5 @@
-"""Workbooks in the format of Excel (ECMA-376), written by ourselves: one sheet, in a ZIP archive that lies in memory.
+"""Workbooks in the format of Excel (ECMA-376), written by ourselves: one sheet, in a ZIP archive that lies in memory
+or is sent while it is written.
 
 Nothing is written to a disk, where payers' data would be unencrypted. Rows are compressed as they come: 100 000 rows of
 payments take about 10 MB.
@@ -10,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
 from html import escape
 from io import BytesIO
+from typing import IO, cast
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from ...ports.spreadsheets import PART, Cell, CellKind, SheetColumn
@@ -59,6 +61,24 @@ _UNWRITABLE = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]|_(?=x[0-
 """Characters that XML forbids or changes, and text that Excel would read as an escape."""
 
 
+class _Sink:
+    """Collects an archive that is written from its beginning to its end, so that it can be sent meanwhile."""
+
+    def __init__(self) -> None:
+        self._parts = bytearray()
+
+    def write(self, part: bytes) -> int:
+        self._parts += part
+        return len(part)
+
+    def flush(self) -> None:
+        """Do nothing: there is no buffer."""
+
+    def take(self) -> bytes:
+        taken, self._parts = bytes(self._parts), bytearray()
+        return taken
+
+
 class XlsxSpreadsheets:
     """Implements the port Spreadsheets."""
 
@@ -71,8 +91,8 @@ class XlsxWorkbook:
     """Implements the port Workbook."""
 
     def __init__(self, sheet: str, columns: Sequence[SheetColumn]) -> None:
-        self._file = BytesIO()
-        self._archive = ZipFile(self._file, "w")
+        self._file = _Sink()
+        self._archive = ZipFile(cast("IO[bytes]", self._file), "w")
         self._row = 0
         formats = [f"0.{'0' * each.decimals}" if each.decimals else "General" for each in columns]
         formats = [
@@ -101,13 +121,17 @@ class XlsxWorkbook:
         """Add rows."""
         await asyncio.to_thread(self._write, rows, self._styles)
 
+    def taken(self) -> bytes:
+        """Return the bytes of the file that are finished, and forget them."""
+        return self._file.take()
+
     async def parts(self) -> AsyncIterator[bytes]:
         """Finish the workbook and yield its file."""
         self._write_text("</sheetData></worksheet>")
         await asyncio.to_thread(self._sheet.close)
         self._archive.close()
-        self._file.seek(0)
-        while part := self._file.read(PART):
+        rest = BytesIO(self.taken())
+        while part := rest.read(PART):
             yield part
 
     def _add(self, name: str, text: str) -> None:

@@ -24,6 +24,10 @@ EXPIRE = "sandbox.expire"
 
 DAILY_SUMS = "person.daily"
 """Starts the daily sums of accounts (people/notifying.py). It exists where people can be reached."""
+DAILY_REPORTS = "report.daily"
+"""Makes the registers of days that are over (reports/writing.py)."""
+_REPORTS_AT = time(0, 20)
+"""Time in Moscow. An entry that is written later belongs to the next day's register."""
 _DAILY_AT = time(8)
 """Time in Moscow: the hourly job has listed all movements of yesterday by then."""
 
@@ -34,6 +38,9 @@ RECURRING_JOBS: dict[str, Callable[[Ports], Job]] = {
     DAILY: first_settlement,
     NIGHTLY: first_night,
     PRUNE: first_pruning,
+    DAILY_REPORTS: lambda ports: Job(
+        id=DAILY_REPORTS, kind=DAILY_REPORTS, argument="", due=ports.clock.now(), created_at=ports.clock.now()
+    ),
     EXPIRE: lambda ports: Job(id=EXPIRE, kind=EXPIRE, argument="", due=ports.clock.now(), created_at=ports.clock.now()),
 }
 """Functions that create a missing job, by its id."""
@@ -47,8 +54,17 @@ log = logging.getLogger("cambist.jobs")
 
 def next_daily_sums(now: datetime) -> datetime:
     """Return when the next daily sums start."""
+    return _next(now, _DAILY_AT)
+
+
+def next_daily_reports(now: datetime) -> datetime:
+    """Return when the next days are closed."""
+    return _next(now, _REPORTS_AT)
+
+
+def _next(now: datetime, time_of_day: time) -> datetime:
     here = now.astimezone(MOSCOW)
-    at = datetime.combine(here.date(), _DAILY_AT, MOSCOW)
+    at = datetime.combine(here.date(), time_of_day, MOSCOW)
     return (at if at > here else at + timedelta(days=1)).astimezone(UTC)
 
 

@@ -13,6 +13,7 @@ from ...ports.jobs import Job
 from ...ports.storage import AtLeast, Below, Between, OneOf, Unit
 from ..domain.accounts.limit_hits import LimitHits, hits_from
 from ..domain.exports.exports import Export, ExportChunk, chunk_range
+from ..domain.reports.reports import Report
 from ..domain.webhooks.events import EVENT_KEPT, Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event
 from .common.units import retrying
 from .gateways.outcomes import drop_known
@@ -53,7 +54,7 @@ async def retain(ports: Ports, job: Job) -> None:
         after = await _delete_batch(ports, after)
     hits_left = await _delete_hits(ports)
     await _delete_known(ports)
-    exports_left = await _delete_exports(ports)
+    exports_left = await _delete_exports(ports) | await _delete_reports(ports)
     now = ports.clock.now()
     async with ports.storage.unit() as unit:
         due = now + _EVERY if after is None and not hits_left and not exports_left else now
@@ -87,11 +88,24 @@ async def _delete_exports(ports: Ports) -> bool:
     return len(found) == _PORTION
 
 
-async def delete_expired(ports: Ports, export: Export) -> None:
-    """Delete an export with its content. The export goes last, so a crash leaves nothing behind that nobody finds."""
+async def _delete_reports(ports: Ports) -> bool:
+    """Delete the next expired reports, and return whether there may be more."""
+    async with ports.storage.unit() as unit:
+        old = Below(ports.clock.real())
+        found = await unit[Report].find(expires_at=old, order="expires_at", limit=_PORTION, readable=True)
+    for each in found:
+        await delete_expired(ports, each)
+    return len(found) == _PORTION
+
+
+async def delete_expired(ports: Ports, export: Export | Report) -> None:
+    """Delete an export or report with its content. It goes last, so a crash leaves nothing behind that nobody finds."""
     await delete_chunks(ports, *chunk_range(export.id))
     async with ports.storage.unit() as unit:
-        unit[Export].remove(export)
+        if isinstance(export, Report):
+            unit[Report].remove(export)
+        else:
+            unit[Export].remove(export)
         with suppress(Stale):  # another worker deleted it, or still wrote to it: then the next run deletes it
             await unit.commit()
 

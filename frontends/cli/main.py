@@ -38,6 +38,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "payout": "payouts",
         "wallet": "wallet",
         "movements": "movements",
+        "report": "reports",
         "ledger": "ledger",
         "reconcile": "reconciliation",
         "difference": "reconciliation",

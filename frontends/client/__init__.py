@@ -33,6 +33,7 @@ from .payments import (
     TransferStatus,
 )
 from .refunds import PendingReason, Refund, RefundStatus
+from .reports import BalanceParts, PastBalance, Report, ReportFormat, ReportKind, ReportStatus, ReportTotal
 from .request_log import LoggedRequest
 from .requests import Amount, Request
 from .retries import Retries
@@ -71,6 +72,7 @@ __all__ = [
     "AsyncClient",
     "Balance",
     "BalancePart",
+    "BalanceParts",
     "BindingCharge",
     "CambistError",
     "ChargeExhausted",
@@ -118,6 +120,7 @@ __all__ = [
     "NotVerified",
     "Page",
     "Pagination",
+    "PastBalance",
     "Payer",
     "Payment",
     "PaymentLink",
@@ -136,6 +139,11 @@ __all__ = [
     "RefundChanged",
     "RefundStatus",
     "Registration",
+    "Report",
+    "ReportFormat",
+    "ReportKind",
+    "ReportStatus",
+    "ReportTotal",
     "Request",
     "Retries",
     "Settlement",

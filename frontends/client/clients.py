@@ -22,6 +22,7 @@ from .operations import Async, Face, Group, Sync, Walker, operation
 from .payment_links import PaymentLinks
 from .payments import Payments
 from .refunds import Refunds
+from .reports import Reports
 from .request_log import RequestLog
 from .requests import API, Request, get
 from .retries import Course, Retries
@@ -111,6 +112,7 @@ class Merchant(Group[Face], Generic[Face]):
         self.settlements = Settlements(face)
         self.withdrawals = Withdrawals(face)
         self.exports = Exports(face)
+        self.reports = Reports(face)
         self.events = Events(face)
         self.webhook_endpoints = WebhookEndpoints(face)
         self.request_log = RequestLog(face)

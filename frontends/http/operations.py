@@ -22,6 +22,7 @@ from .payment_links import PAYMENT_LINKS
 from .payments import PAYMENTS
 from .proofs import PROOFS
 from .refunds import REFUNDS
+from .reports import REPORTS
 from .requests import REQUESTS
 from .sandbox import SANDBOX
 from .sandbox_clock import SANDBOX_CLOCK
@@ -54,6 +55,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *ENDPOINT,
     *WEBHOOK_ENDPOINTS,
     *EXPORTS,
+    *REPORTS,
     *REQUESTS,
     *ACCOUNT,
     *SANDBOX,

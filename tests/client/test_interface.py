@@ -46,6 +46,7 @@ from cambist.frontends.client import exports as client_exports
 from cambist.frontends.client import kyc as client_kyc
 from cambist.frontends.client import payments as client_payments
 from cambist.frontends.client import refunds as client_refunds
+from cambist.frontends.client import reports as client_reports
 from cambist.frontends.client import withdrawals as client_withdrawals
 from cambist.frontends.client.model import OpenEnum, Page
 from cambist.frontends.client.operations import Operation
@@ -63,6 +64,7 @@ GROUPS = (
     client_kyc.Kyc,
     money.Money,
     client_exports.Exports,
+    client_reports.Reports,
     settlements.Settlements,
     client_withdrawals.Withdrawals,
     client_events.Events,

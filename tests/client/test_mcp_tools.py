@@ -25,7 +25,7 @@ NOT_REPEATABLE = {
 }  # fmt: skip
 
 
-FILES = {"download_export", "download_export_by_link"}
+FILES = {"download_export", "download_export_by_link", "download_report"}
 """Operations that answer with a file."""
 
 

@@ -58,6 +58,7 @@ from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.payments.tallies import EVER, Tally, Turnover
 from cambist.core.domain.people.notifications import Notification, TelegramChat
 from cambist.core.domain.refunds.refunds import PendingReason, Refund, RefundStatus
+from cambist.core.domain.reports.reports import Report, ReportKind
 from cambist.core.domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
@@ -348,6 +349,9 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Export, "id", {"slot": OneOf(("a:0", "a:1"))}),
     (Export, "expires_at", {"expires_at": Below(START)}),
     (ExportChunk, "id", {"id": Between("exp_1:", "exp_1;")}),
+    (Report, "-created_at", OWNER),
+    (Report, "-first_day", {**OWNER, "kind": ReportKind.DAY}),
+    (Report, "expires_at", {"expires_at": Below(START)}),
     (ListCount, "id", {"id": Between("acc_1:events:2026-01-01", "acc_1:events:2026-01-30;")}),
     (DeliveryProof, "id", {"claim": "TRC20:a"}),
     (PendingAction, "id", {"slot": "approve_refund:ref_1"}),

@@ -19,7 +19,7 @@ from tests.tables import table
 PROMISED = (
     "quickstart", "concepts", "payments", "window", "subscriptions", "refunds", "receipts", "exchanges", "kyc",
     "webhooks", "dashboard", "payloads", "settlement", "states", "errors", "limits", "versioning",
-    "client", "sandbox", "testing", "console", "coming-from-yookassa", "payment-links",
+    "client", "sandbox", "testing", "console", "coming-from-yookassa", "payment-links", "reports",
 )  # fmt: skip
 """Pages that must exist in Russian: for merchants, their support staff and operators."""
 ENGLISH, RUSSIAN = ROOT / "docs", ROOT / "docs/ru"

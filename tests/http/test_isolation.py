@@ -39,6 +39,7 @@ NOT_FOUND: Mapping[str, str] = {
     "exchange_id": "EXCHANGE_NOT_FOUND",
     "endpoint_id": "WEBHOOK_ENDPOINT_NOT_FOUND",
     "export_id": "EXPORT_NOT_FOUND",
+    "report_id": "REPORT_NOT_FOUND",
 }
 """The answer of a path with such an id to any other party."""
 
@@ -73,6 +74,7 @@ LISTS: Mapping[str, tuple[str, ...]] = {
     "/webhook-endpoints": (),
     "/requests": (),
     "/exports": (),
+    "/reports": (),
 }
 """Lists of objects, and their filters that accept another party's ids."""
 
@@ -86,11 +88,13 @@ CREATING: Mapping[Named, str] = {
     ("post", "/exchanges"): "exchange",
     ("post", "/webhook-endpoints"): "webhook-endpoint",
     ("post", "/exports"): "export",
+    ("post", "/reports"): "report",
 }
 """Operations with an Idempotency-Key, and the arguments with which `Party.create` calls them."""
 
 OF_THE_ACCOUNT: Mapping[Named, str] = {
     ("get", "/balance"): "test_a_balance_is_of_one_account_and_mode",
+    ("get", "/balance/at"): "test_a_balance_is_of_one_account_and_mode",
     ("get", "/webhook-endpoint"): "test_a_receivers_state_is_of_one_account_and_mode",
     ("post", "/webhook-endpoint/test"): "test_a_receivers_state_is_of_one_account_and_mode",
     ("post", "/events/resend"): "test_a_range_is_resent_to_its_account_and_mode_only",
@@ -176,6 +180,7 @@ class Party:
             "subscription": SUBSCRIPTION,
             "charge": {"amount_rub": "500.00"},
             "export": {"kind": "payments", "format": "csv"},
+            "report": {"first_day": "2026-01-01", "last_day": "2026-01-01"},
             "webhook-endpoint": {"url": "https://books.example/hooks"},
             "exchange": {"amount_usdt": "50", "client_phone": "+70000000005", "client_bank_id": "bank100000000004"},
         }
@@ -200,6 +205,7 @@ async def furnish(party: Party) -> None:
     further = await party.create("webhook-endpoint", str(uuid4()))
     party.ids["endpoint_id"] = further.json()["id"]
     party.ids["export_id"] = (await party.create("export", str(uuid4()))).json()["id"]
+    party.ids["report_id"] = (await party.create("report", str(uuid4()))).json()["id"]
     party.ids["payment_link_id"] = (await party.create("payment-link", str(uuid4()))).json()["id"]
     if party.mode == "test":
         assert (await play(party.app, subscription, "confirm")).status_code == 200
@@ -400,11 +406,12 @@ async def test_a_refund_of_anothers_payment_is_refused(street: Street) -> None:
 
 
 async def test_a_balance_is_of_one_account_and_mode(street: Street) -> None:
-    before = [await party.good("get", "/balance") for party in street.parties]
+    paths = ("/balance", "/balance/at?at=2199-01-01T00:00:00Z")
+    before = [await party.good("get", path) for path in paths for party in street.parties]
     await RefundApp(street.test.app).paid("250.00")
-    after = [await party.good("get", "/balance") for party in street.parties]
+    after = [await party.good("get", path) for path in paths for party in street.parties]
     moved = [new["pending_rub"] != old["pending_rub"] for old, new in zip(before, after, strict=True)]
-    assert moved == [True, False, False, False]
+    assert moved == [True, False, False, False] * 2
 
 
 async def test_a_receivers_state_is_of_one_account_and_mode(street: Street) -> None:

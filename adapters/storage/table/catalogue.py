@@ -60,6 +60,7 @@ from ....core.domain.people.people import (
 from ....core.domain.people.views import SavedViews
 from ....core.domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ....core.domain.refunds.refunds import Refund
+from ....core.domain.reports.reports import Report
 from ....core.domain.settlement.rates import KnownRate
 from ....core.domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
 from ....core.domain.settlement.withdrawals import Withdrawal
@@ -386,6 +387,16 @@ CATALOGUE: tuple[Table, ...] = (
     ),
     # Found by their ids, and by ranges of ids in the primary key.
     Table(ExportChunk, "export_chunks"),
+    # Some hundred for each year of an account and mode.
+    Table(
+        Report,
+        "reports",
+        indexes=(
+            ("account_id", "mode", "created_at", "id"),
+            ("account_id", "mode", "kind", "first_day", "id"),
+        ),
+        sparse=(("expires_at", "id"),),
+    ),
     Table(NotificationPreferences, "notification_preferences", narrow=True),
     Table(Notification, "notifications", indexes=(("recipient", "at", "id"),), narrow=True),
     Table(NotificationQueue, "notification_queues", narrow=True),

@@ -57,6 +57,7 @@ from ...domain.people.people import Invitation, Letter, Membership, Passkey, Res
 from ...domain.people.views import SavedViews
 from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ...domain.refunds.refunds import Refund
+from ...domain.reports.reports import Report
 from ...domain.settlement.rates import KnownRate
 from ...domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
 from ...domain.settlement.withdrawals import Withdrawal
@@ -224,6 +225,7 @@ STAYS: Mapping[type[Any], str] = {
     Letter: "a letter to a person, which is sent within hours",
     Export: "a file of a person, which is deleted after a day",
     ExportChunk: "as its export",
+    Report: "what was reported stays, and movements do so too",
     NotificationPreferences: "a person's choices for both modes",
     Notification: "a notification of a person, which is sent within a day",
     NotificationQueue: "when a person was last notified, of live mode and test mode alike",

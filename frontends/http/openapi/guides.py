@@ -21,8 +21,8 @@ RUSSIAN = "ru"
 GROUPS: Mapping[str, Sequence[str]] = {
     "start": ("quickstart", "concepts"),
     "money": ("payments", "payment-links", "window", "subscriptions", "refunds", "receipts", "exchanges", "kyc"),
-    "events": ("webhooks", "dashboard", "payloads", "settlement", "states", "errors", "limits", "versioning"),
-    "build": ("client", "sandbox", "testing", "mcp", "coming-from-yookassa", "coming-from-stripe"),
+    "events": ("webhooks", "dashboard", "payloads", "settlement", "reports", "states", "errors", "limits"),
+    "build": ("client", "versioning", "sandbox", "testing", "mcp", "coming-from-yookassa", "coming-from-stripe"),
 }
 """The pages in reading order."""
 NAMES = tuple(name for names in GROUPS.values() for name in names)

@@ -1,0 +1,1 @@
+"""Registers of an account's days and months."""
