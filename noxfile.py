@@ -67,6 +67,7 @@ _CORE = [
     f"tests/{each}" for each in ("domain", "usecases", "contracts", "http", "chains", "client", "plugin", "embedding")
 ]
 """The part of the suite that tries the libraries, SQLite and Postgres, and no browser or other program."""
+_EXTRAS = ("server", "otel", "client", "mcp", "testing", "wsgi", "django")
 
 
 @nox.session
@@ -74,10 +75,10 @@ def lowest(session: nox.Session) -> None:
     """Run the core of the suite with the lowest library versions that `pyproject.toml` allows: some twenty minutes."""
     session.install("uv>=0.9")
     versions = str(Path(session.create_tmp(), "lowest.txt"))
-    extras = [option for extra in ("server", "otel", "client", "mcp", "testing") for option in ("--extra", extra)]
+    extras = [option for extra in _EXTRAS for option in ("--extra", extra)]
     resolve = ["uv", "pip", "compile", "-q", "--no-header", "--resolution", "lowest-direct"]
     session.run(*resolve, *extras, "pyproject.toml", "-o", versions)
-    session.install("-e", ".[dev]", "-c", versions)
+    session.run("uv", "pip", "install", "-q", "-e", ".[dev]", "-c", versions)
     session.run("pytest", "-q", "-n", "auto", *(session.posargs or _CORE))
 
 

@@ -171,6 +171,7 @@ class SyncService:
 
         path = prefix.rstrip("/")
         self._signals.watch(self._end_streams)
+        self._signals.prepare_children(self._end_streams)
 
         def serve(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
             given = environ.get("PATH_INFO", "")
@@ -179,9 +180,25 @@ class SyncService:
                     return then(environ, start_response)
                 start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
                 return [b"Not found\n"]
-            running = self._running()
+            self._signals.watch_in_child()
             below = {**environ, "SCRIPT_NAME": environ.get("SCRIPT_NAME", "") + path, "PATH_INFO": given[len(path) :]}
-            return cast("Wsgi", a2wsgi.ASGIMiddleware(running.answer, loop=running.loop))(below, start_response)
+            return answered(self._running(), below, start_response)
+
+        def answered(running: "_Loop", environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
+            tasks: list[asyncio.Task[None]] = []
+
+            async def answer(*called: Any) -> None:
+                task: Any = asyncio.current_task()
+                tasks.append(task)
+                await running.answer(*called)
+
+            try:
+                yield from cast("Wsgi", a2wsgi.ASGIMiddleware(answer, loop=running.loop))(environ, start_response)
+            finally:
+                # The client may have left before the end, and a2wsgi would leave the task waiting for ever.
+                if not running.loop.is_closed():
+                    for task in tasks:
+                        running.loop.call_soon_threadsafe(task.cancel)
 
         return serve
 

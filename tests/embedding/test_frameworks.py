@@ -57,7 +57,11 @@ def test_shop_passes_the_test_of_its_page(name: str, tmp_path: Path, monkeypatch
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
 @pytest.mark.parametrize(
     ("name", "server", "app"),
-    [("FastAPI", "uvicorn", "app"), ("Flask", "gunicorn-threads", "application")],
+    [
+        ("FastAPI", "uvicorn", "app"),
+        ("Flask", "gunicorn-threads", "application"),
+        ("Flask", "gunicorn-preload", "application"),
+    ],
 )
 def test_shop_is_served_and_stops_with_a_window_open(name: str, server: str, app: str, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(section(name)[0].text)
@@ -71,7 +75,8 @@ def test_shop_is_served_and_stops_with_a_window_open(name: str, server: str, app
             process.send_signal(signal.SIGTERM)
             process.wait(STOPPED_WITHIN)
         assert process.stdout is not None
-        assert b"Traceback" not in process.stdout.read()
+        told = process.stdout.read()
+        assert b"Traceback" not in told, told.decode()
 
 
 def ordered(address: str) -> str:

@@ -24,6 +24,7 @@ SERVERS = {
     "uvicorn": ("uvicorn", "--host=127.0.0.1", "--port={port}"),
     "granian": ("granian", "--interface=asgi", "--host=127.0.0.1", "--port={port}"),
     "gunicorn-threads": ("gunicorn", "--threads=8", "--bind=127.0.0.1:{port}"),
+    "gunicorn-preload": ("gunicorn", "--preload", "--threads=8", "--bind=127.0.0.1:{port}"),
     "gunicorn": ("gunicorn", "--worker-class=uvicorn_worker.UvicornWorker", "--bind=127.0.0.1:{port}"),
 }
 STOPPED_WITHIN = 10.0

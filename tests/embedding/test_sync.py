@@ -16,6 +16,7 @@ import pytest
 import cambist
 from cambist.frontends.embedding import running
 from cambist.frontends.worker.loop import Worker
+from tests.patience import HANGS
 
 PEPPER = "ab" * 32
 
@@ -188,6 +189,26 @@ class TestWsgi:
         assert b'"/pay/' in page, "links stay below the prefix"
         assert get(application, "/payx") == ("200 OK", b"shop /payx")
         assert get(application, "/pay/p/pay_unknown")[0] == "404 Not Found"
+
+    def test_client_that_leaves_an_open_window_ends_its_task(
+        self, service: cambist.SyncService, merchant: cambist.SyncMerchant
+    ) -> None:
+        environ: dict[str, Any] = {"PATH_INFO": f"/p/{merchant.create_payment('490.00').id}/events"}
+        wsgiref.util.setup_testing_defaults(environ)
+
+        async def of_requests(_: cambist.Service) -> list[asyncio.Task[Any]]:
+            return [task for task in asyncio.all_tasks() if "answer" in repr(task.get_coro())]
+
+        window: Any = service.wsgi()(environ, lambda *_: None)
+        assert next(window).startswith(b"retry: 3000\n")
+        [task] = service.run(of_requests)
+        window.close()
+
+        async def ended(_: cambist.Service) -> None:
+            await asyncio.wait([task], timeout=HANGS)
+
+        service.run(ended)
+        assert task.cancelled()
 
     def test_other_paths_are_not_found_without_a_program(self, service: cambist.SyncService) -> None:
         assert get(service.wsgi(prefix="/pay"), "/") == ("404 Not Found", b"Not found\n")

@@ -4,6 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from .....ports.faults import Fault
+from .....ports.vault import VaultError
 from ... import conf
 from ...gateway import service
 
@@ -22,4 +24,7 @@ class Command(BaseCommand):
         """Print the id, for `CAMBIST["ACCOUNT"]`."""
         if "DATABASE" not in conf.read():
             raise CommandError("the service is not embedded: create the account there by `cambist account create`")
-        self.stdout.write(service().account(options["name"], create=True, refunds=True))
+        try:
+            self.stdout.write(service().account(options["name"], create=True, refunds=True))
+        except (Fault, VaultError) as fault:
+            raise CommandError(str(fault)) from fault
