@@ -361,7 +361,7 @@ _HOOKS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 """All that a BankHarness may play, with arguments."""
 _SUITES = (
     *("bank/*", "charges", "expectations", "hearing", "mandates", "problem", "remittances", "reporting"),
-    *("chain", "deposits", "kyc", "notifier", "payout_faults", "payouts", "rates", "storage/*"),
+    *("alarms", "chain", "deposits", "files", "kyc", "notifier", "payout_faults", "payouts", "rates", "storage/*"),
 )
 
 
