@@ -5,9 +5,9 @@ process alive. No message of ASGI or WSGI announces the stop. Its signal does: t
 server's handler, when the first stream opens or the WSGI application is made, and the server's handler then runs as
 usual.
 
-A server that forks after it loaded the application (`gunicorn --preload`) sets its handlers in the child, where our code
-runs in threads, and only the main thread may set handlers. So the parent's main thread handles SIGURG, which nobody
-sends and which is ignored otherwise, and the child's first request sends it to its own main thread.
+A server that forks after it loaded the application (`gunicorn --preload`) sets its handlers in the child. Our code runs
+in threads there, and only the main thread may set handlers. So the parent's main thread handles SIGURG (ignored
+otherwise), and the child's first request sends it to its own main thread.
 """
 
 import os
