@@ -122,6 +122,11 @@ ACCOUNT_SETTINGS: Mapping[str, Setting] = {
         form=BOOLEAN,
         meaning="clients may come to the hosted KYC page without a link, and name their phone there",
     ),
+    "payer_retry": Setting(
+        read=boolean,
+        form=BOOLEAN,
+        meaning="payers may try again on the page after a payment failed or expired",
+    ),
     "payout_wallet": Setting(
         read=wallet,
         form="address, of TRON (T…) or EVM (0x…)",

@@ -103,6 +103,8 @@ class Payment(Record, frozen=True, kw_only=True):
     shop_id: str
     subscription_id: str | None = None
     period_ref: str | None = None
+    retry_of: str | None = None
+    retried_by: str | None = None
     failure_reason: FailureReason | None = None
     created_at: datetime
     paid_at: datetime | None

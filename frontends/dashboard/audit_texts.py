@@ -142,6 +142,7 @@ add(
         "field.network": ("network", "сеть"),
         "field.next_probe_at": ("next try", "следующая попытка"),
         "field.notes": ("notes", "заметок"),
+        "field.payer_retry": ("payers may try again", "плательщик может повторить"),
         "field.payout_wallet": ("wallet for payouts", "кошелёк для выплат"),
         "field.pending_reason": ("waits because of", "ждёт из-за"),
         "field.probes": ("tries", "попыток"),

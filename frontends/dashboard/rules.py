@@ -91,6 +91,7 @@ _FIELDS: Mapping[str, str] = {
     "from": "from",
     "headers": "hook.headers",
     "outcome": "payment.outcome",
+    "payer_retry": "settings.retry",
     "payments_max": "paylink.payments_max",
     "payout_wallet": "settings.wallet",
     "proof_reminders": "settings.reminders",

@@ -40,6 +40,12 @@ class PaymentView(msgspec.Struct, kw_only=True):
     shop_id: Annotated[str, shared.SHOP_ID]
     subscription_id: Annotated[str | UnsetType, shared.SUBSCRIPTION_ID] = UNSET
     period_ref: Annotated[str | UnsetType, shared.PERIOD_REF] = UNSET
+    retry_of: Annotated[
+        str | UnsetType, Meta(description="The payment of the same order that the payer tried before, on its page")
+    ] = UNSET
+    retried_by: Annotated[
+        str | UnsetType, Meta(description="The payment of the same order that the payer made afterwards, on its page")
+    ] = UNSET
     failure_reason: Annotated[Annotated[str, shared.among(FailureReason)] | UnsetType, shared.FAILURE_REASON] = UNSET
     created_at: Annotated[str, shared.CREATED_AT]
     paid_at: Annotated[str | None, Meta(description="Time of payment, by the bank's clock")]
@@ -75,6 +81,10 @@ def payment_view(ports: Ports, payment: Payment) -> PaymentView:
         view.subscription_id = payment.subscription_id
     if payment.period_ref:
         view.period_ref = payment.period_ref
+    if payment.retry_of:
+        view.retry_of = payment.retry_of
+    if payment.retried_by:
+        view.retried_by = payment.retried_by
     if payment.failure_reason is not None:
         view.failure_reason = payment.failure_reason.value
     if payment.mode is TEST:

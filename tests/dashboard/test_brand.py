@@ -94,7 +94,7 @@ async def test_preview_shows_every_state_in_frames_of_our_own_only(app: TestApp)
     owner = await in_test_mode(await joined(app, Role.OWNER))
     await owner.open("/settings/brand")
     frames = [given["src"] for tag, given in owner.page.tags if tag == "iframe"]
-    assert len(frames) == 10
+    assert len(frames) == 11
     assert "frame-src 'self'" in owner.answer.headers["content-security-policy"]
     for frame in frames:
         await owner.open(frame)

@@ -94,6 +94,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     auto_return: bool = True
     """Whether the payer window redirects the payer by itself, unless the payment says otherwise."""
     return_url: str | None = None
+    payer_retry: bool = False
+    """Whether payers may make another payment of the order on the page after one failed or expired."""
     brand_color: str | None = None
     """This and the next two are the look of the payer's pages, unless a shop has its own
     (docs/window.md "Your brand")."""

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from urllib.parse import urlsplit
 
+from ..accounts.accounts import Account
 from ..payments.payments import LATE_WINDOW, LinkKind, Payment, PaymentStatus
 from ..web_addresses import is_web_address
 
@@ -30,10 +31,15 @@ class Face(StrEnum):
     CANCELLED = "cancelled"
     EXPIRED = "expired"
     REVIEW = "review"
+    OVERTAKEN = "overtaken"
+    """The money for the order is with another attempt: the payer should not pay this one."""
 
 
 FINAL_FACES = frozenset({Face.PAID, Face.FAILED, Face.CANCELLED})
 """Nothing of interest to the payer happens after these."""
+
+_RETRIABLE = frozenset({Face.FAILED, Face.CANCELLED, Face.EXPIRED})
+_NOT_PAID = _RETRIABLE | {Face.PREPARING, Face.WAITING, Face.CHECKING}
 
 _S = PaymentStatus
 _CLOSING = {
@@ -61,6 +67,17 @@ def face(payment: Payment, now: datetime) -> Face | None:
     if payment.status is _S.PROCESSING:
         return Face.PROCESSING
     return _pending(payment, now)
+
+
+def may_retry(account: Account, payment: Payment, shown: Face | None) -> bool:
+    """Return whether the payer may make another payment of the order on the page. Payment links have their own
+    button."""
+    return account.settings.payer_retry and payment.link_id is None and shown in _RETRIABLE
+
+
+def overtaken(shown: Face | None) -> Face | None:
+    """Return the content of the window while another attempt has the money of the order."""
+    return Face.OVERTAKEN if shown in _NOT_PAID else shown
 
 
 def _pending(payment: Payment, now: datetime) -> Face:

@@ -106,6 +106,12 @@ class PaymentOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = None
 
 
+class RepeatedOrder(PaymentOrder, frozen=True, kw_only=True):
+    """The order of a payment that its payer makes again. Its receipt is known as it was stored."""
+
+    cart: Cart | None = None
+
+
 class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """An order together with everything that its rules check, read beforehand."""
 
@@ -127,6 +133,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def cart(self) -> Cart | None:
         """The order's receipt, if it has one; valid only after the shape rule. Raises: Refusal."""
         order = self.order
+        if isinstance(order, RepeatedOrder):
+            return order.cart
         if order.receipt is None:
             return None
         contact = Contact(email=order.client_email, phone=order.client_phone)

@@ -9,7 +9,8 @@ import msgspec
 from ..accounts.receipts import is_email
 from ..masked import Masked
 from ..receipts.carts import Cart
-from .orders import PaymentOrder
+from .orders import Payer, PaymentOrder, RepeatedOrder
+from .payments import Payment
 
 
 def private_data(order: PaymentOrder, cart: Cart | None = None) -> bytes | None:
@@ -23,6 +24,36 @@ def private_data(order: PaymentOrder, cart: Cart | None = None) -> bytes | None:
     }
     given = {name: value for name, value in data.items() if value is not None}
     return msgspec.json.encode(given) if given else None
+
+
+class _Given(Masked, frozen=True, kw_only=True):
+    """All that `private_data` stores."""
+
+    receipt: Cart | None = None
+    payer: Payer | None = None
+    client_phone: str | None = None
+    client_email: str | None = None
+    client_info: dict[str, Any] | None = None
+
+
+def repeated_order(payment: Payment, private: bytes | None) -> RepeatedOrder:
+    """Return the order of a payment for another attempt. `private`: the result of `private_data`, decrypted."""
+    given = _Given() if private is None else msgspec.json.decode(private, type=_Given)
+    return RepeatedOrder(
+        amount_rub=str(payment.amount),
+        method_id=payment.method_id,
+        external_id=payment.external_id,
+        client_phone=given.client_phone,
+        client_email=given.client_email,
+        description=payment.description,
+        payer=given.payer,
+        metadata=payment.metadata,
+        shop_id=payment.shop_id,
+        ttl_minutes=payment.ttl_minutes,
+        client_info=given.client_info,
+        auto_return=payment.auto_return,
+        cart=given.receipt,
+    )
 
 
 def receipt_data(cart: Cart) -> bytes:

@@ -124,6 +124,8 @@ RECURRING = "recurring"
 LIFETIME = timedelta(minutes=15)
 LATE_WINDOW = timedelta(hours=6)
 """Counted from creation; money that comes later does not move the payment and goes to suspense."""
+RETRIES_MOST = 5
+"""Further payments of one order that its payer may make on the page."""
 MINIMUM = Rub(30_00)
 
 
@@ -155,6 +157,10 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     """The subscription that this payment charges or binds; null for a one-off payment."""
     link_id: str | None = None
     """The payment link on which the payer made it."""
+    retry_of: str | None = None
+    """The payment of the same order after which the payer made this one on its page."""
+    retried_by: str | None = None
+    """The payment that its payer made after it."""
     period_ref: str | None = None
     """The subscription's period that this payment pays for."""
     binding: BindingCharge | None = None

@@ -47,6 +47,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The payload, encrypted by the vault because it may contain personal data (usecases/common/encrypted.py:
     open_event_body)."""
     created_at: datetime
+    retry_of: str | None = None
+    """Of a payment that was tried again: the one before it, for the header X-Webhook-Retry-Of."""
     version: int = 0
 
 
@@ -58,6 +60,7 @@ class OpenEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     sequence: int
     body: bytes
     """The decrypted payload: the bytes that are signed and sent, the same on every attempt."""
+    retry_of: str | None = None
 
 
 class DeliveryStatus(StrEnum):

@@ -124,6 +124,7 @@ def headers(
     attempt: int,
     timestamp: int,
     body: bytes,
+    retry_of: str | None = None,
 ) -> dict[str, str]:
     """Return all headers of one attempt. `timestamp` is that of the attempt, in Unix seconds; `attempt` counts from 1.
 
@@ -143,6 +144,7 @@ def headers(
         "X-Webhook-Event": event,
         "X-Webhook-Attempt": str(attempt),
         "X-Webhook-Sequence": str(sequence),
+        **({} if retry_of is None else {"X-Webhook-Retry-Of": retry_of}),
         "webhook-id": event_id,
         "webhook-timestamp": moment,
         "webhook-signature": standard,

@@ -14,9 +14,9 @@ from ...domain.accounts.shops import Shop, seller_name
 from ...domain.ids import PAYMENT, is_prefixed
 from ...domain.money import Rub
 from ...domain.payer.brand import Brand, brand_of
-from ...domain.payer.window import Face, bank_link, face, order_number, web_link
+from ...domain.payer.window import Face, bank_link, face, may_retry, order_number, overtaken, web_link
 from ...domain.payments.payment_links import PaymentLink
-from ...domain.payments.payments import FailureReason, LinkKind, Payment, PaymentStatus
+from ...domain.payments.payments import RETRIES_MOST, FailureReason, LinkKind, Payment, PaymentStatus
 from ...domain.subscriptions.subscriptions import Subscription
 from ..common.account_time import find_test_clock, in_test_time
 from ..common.encrypted import require_pay_to
@@ -24,6 +24,7 @@ from ..common.simulated import is_simulated
 from ..gateways.polling import hurry_poll
 from ..payments.opening import WATCH
 from ..payments.progress import MAY_BE_PAID
+from ..payments.retries import attempts_of, has_other_money
 from ..sandbox.sandbox import simulate_payment
 
 
@@ -81,6 +82,10 @@ class PayerView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the bank is a simulator: no money moves, and the page says so."""
     actions: tuple[PayerAction, ...]
     """Actions that the simulator's panel offers now; empty with a real bank."""
+    can_retry: bool = False
+    """Whether a button makes another payment of the same order."""
+    newest_id: str | None = None
+    """The newest payment of the order, if it is another one."""
 
 
 class ClosedView(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,13 +108,15 @@ async def view(ports: Ports, payment_id: str, *, opened: bool = False) -> PayerV
     Raises: Refusal PROVIDER_UNAVAILABLE while the stored QR or link differs from the bank's.
     """
     async with ports.storage.unit() as unit:
-        payment = await _payment(unit, payment_id)
-        present = None if payment is None else _standing(ports, payment)
+        payment = await one_off(unit, payment_id)
+        present = None if payment is None else await _standing(ports, unit, payment)
         if payment is None or present is None:
             return None
+        account = await unit[Account].get(payment.account_id)
+        attempts = await attempts_of(unit, payment)
         seller = await seller_of(unit, payment)
         link = None if payment.link_id is None else await unit[PaymentLink].get(payment.link_id)
-    if seller is None:
+    if seller is None or account is None:
         return None
     if opened:
         await _hurry_poll(ports, payment)
@@ -134,13 +141,15 @@ async def view(ports: Ports, payment_id: str, *, opened: bool = False) -> PayerV
         test_mode=payment.mode is Mode.TEST,
         simulated=is_simulated(ports, payment.bank),
         actions=actions(ports, payment, present.face),
+        can_retry=may_retry(account, payment, present.face) and len(attempts) <= RETRIES_MOST,
+        newest_id=attempts[-1].id if attempts[-1].id != payment.id else None,
     )
 
 
 async def closed(ports: Ports, payment_id: str) -> ClosedView | None:
     """Return the page of a closed window; None when there is no such payment."""
     async with ports.storage.unit() as unit:
-        payment = await _payment(unit, payment_id)
+        payment = await one_off(unit, payment_id)
         seller = None if payment is None else await seller_of(unit, payment)
     if payment is None or seller is None:
         return None
@@ -158,12 +167,15 @@ async def standing(ports: Ports, payment_id: str, *, opened: bool = False) -> St
     the page was opened or returned to from the bank, so the bank is polled soon. None as in `view`.
     """
     async with ports.storage.unit() as unit:
-        payment = await _payment(unit, payment_id)
-        test_clock = None if payment is None else await find_test_clock(unit, payment.account_id, payment.mode)
-    if opened and payment is not None:
+        payment = await one_off(unit, payment_id)
+        if payment is None:
+            return None
+        test_clock = await find_test_clock(unit, payment.account_id, payment.mode)
+        with ports.clock.entered(test_clock):
+            present = await _standing(ports, unit, payment)
+    if opened:
         await _hurry_poll(ports, payment)
-    with ports.clock.entered(test_clock):
-        return None if payment is None else _standing(ports, payment)
+    return present
 
 
 async def _hurry_poll(ports: Ports, payment: Payment) -> None:
@@ -187,7 +199,7 @@ async def simulate(ports: Ports, payment_id: str, action: PayerAction, reason: F
     gets half of its amount.
     """
     async with ports.storage.unit() as unit:
-        payment = await _payment(unit, payment_id)
+        payment = await one_off(unit, payment_id)
     if payment is None or not is_simulated(ports, payment.bank):
         return False
     shown = face(payment, ports.clock.now())
@@ -210,7 +222,8 @@ def half_of(amount: Rub) -> Rub:
     return Rub(amount.kopecks // 2)
 
 
-async def _payment(unit: Unit, payment_id: str) -> Payment | None:
+async def one_off(unit: Unit, payment_id: str) -> Payment | None:
+    """Return a one-off payment; None for another or malformed id."""
     # Look up only ids of our own format; other texts in a link are not worth a query.
     payment = await unit[Payment].get(payment_id) if is_prefixed(PAYMENT, payment_id) else None
     # A charge needs nothing from its payer, and a subscription is confirmed on its own page.
@@ -235,7 +248,9 @@ async def seller_of(unit: Unit, sold: Payment | Subscription) -> Seller | None:
     return Seller(name=seller_name(shop, account), return_url=back, brand=brand_of(account, shop))
 
 
-def _standing(ports: Ports, payment: Payment) -> Standing | None:
+async def _standing(ports: Ports, unit: Unit, payment: Payment) -> Standing | None:
     now = ports.clock.now()
     shown = face(payment, now)
+    if await has_other_money(unit, payment):
+        shown = overtaken(shown)
     return None if shown is None else Standing(status=payment.status, face=shown, now=now, deadline=payment.expires_at)

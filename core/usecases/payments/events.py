@@ -20,7 +20,8 @@ async def announce_payment(ports: Ports, unit: Unit, move: PaymentMove) -> None:
     """Write `payment.status_changed` for a move that the same unit saves."""
     shop_name = None if move.shop is None else move.shop.name
     payload = partial(_payload, ports, move.after, move.before.status, shop_name)
-    announce_to(ports, unit, move.account, move.after, EventType.PAYMENT_STATUS_CHANGED, payload)
+    kind, retry_of = EventType.PAYMENT_STATUS_CHANGED, move.after.retry_of
+    announce_to(ports, unit, move.account, move.after, kind, payload, retry_of=retry_of)
 
 
 def _payload(

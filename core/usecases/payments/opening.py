@@ -41,6 +41,7 @@ from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, is_backed_up, next_poll
 from ..gateways.watch import at_bank, watched
 from .receipts import contact_of, purpose_of, receipt_of, takes_without
+from .retries import unlink_retry
 from .route_refusals import no_route
 from .tallies import remove_payment
 
@@ -295,6 +296,7 @@ async def _remove(unit: Unit, payment: Payment) -> None:
     answers = None if payment.link_id is None else await unit[LinkAnswers].get(payment.id)
     if answers is not None:
         unit[LinkAnswers].remove(answers)
+    await unlink_retry(unit, payment)
     await WATCH.drop(unit, payment.id)
     key = None if payment.key_id is None else await unit[IdempotencyKey].get(payment.key_id)
     if key is not None:

@@ -28,6 +28,7 @@ OWN_SETTINGS: Mapping[str, PersonRight] = {
     "return_url": PersonRight.SHOPS,
     **dict.fromkeys(BRAND_SETTINGS, PersonRight.SHOPS),
     "auto_return": PersonRight.SHOPS,
+    "payer_retry": PersonRight.SHOPS,
     "proof_reminders": PersonRight.SHOPS,
     "alarm_email": PersonRight.SHOPS,
     "second_person": PersonRight.OWNER,

@@ -174,6 +174,7 @@ class EndpointWorker:
             sequence=event.sequence,
             attempt=next_number(delivery),
             body=event.body,
+            retry_of=event.retry_of,
             now=clock.real() + ahead,
         )
         result = await self._ports.notifier.send(request)

@@ -178,6 +178,7 @@ class _Signing:
                 attempt=1,
                 timestamp=self._timestamp,
                 body=body,
+                retry_of=event.retry_of,
             ),
         )
 

@@ -55,6 +55,8 @@ def announce_to(
     subject: Subject,
     event_type: EventType,
     payload: Callable[[datetime], Payload],
+    *,
+    retry_of: str | None = None,
 ) -> None:
     """Write the event for an account that the unit read after the object. Then the event is never earlier than the one
     before it, and its receiver has the whole backoff schedule, even if the test clock was advanced meanwhile."""
@@ -70,6 +72,7 @@ def announce_to(
             sequence=subject.sequence,
             body=encrypt_event_body(ports.vault, event_id, payload(now)),
             created_at=now,
+            retry_of=retry_of,
         )
         announce(ports, unit, event, account)
 

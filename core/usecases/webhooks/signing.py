@@ -63,7 +63,7 @@ def opened(vault: Vault, events: Iterable[Event]) -> Iterator[OpenEvent]:
         except VaultError as error:
             log.error("%s is not delivered: %s", event.id, error)  # noqa: TRY400 - the traceback would say no more
         else:
-            yield OpenEvent(id=event.id, type=event.type, sequence=event.sequence, body=body)
+            yield OpenEvent(id=event.id, type=event.type, sequence=event.sequence, body=body, retry_of=event.retry_of)
 
 
 def signed_webhook(
@@ -77,6 +77,7 @@ def signed_webhook(
     attempt: int,
     body: bytes,
     now: datetime,
+    retry_of: str | None = None,
 ) -> WebhookRequest:
     """Return the request to post to the receiver at `now`. Raises: VaultError."""
     old, until = receiver.previous_secret, receiver.previous_until
@@ -96,6 +97,7 @@ def signed_webhook(
                 attempt=attempt,
                 timestamp=int(now.timestamp()),
                 body=body,
+                retry_of=retry_of,
             ),
         },
         body=body,

@@ -82,6 +82,8 @@ def _facts(payment: Payment) -> list[tuple[str, Any]]:
         ("shop", payment.shop_id),
         ("subscription", payment.subscription_id),
         ("period", payment.period_ref),
+        ("tried before", payment.retry_of),
+        ("tried again", payment.retried_by),
         ("bank", payment.bank),
         ("bank's fee", None if payment.provider_fee is None else f"{payment.provider_fee} RUB"),
         ("payer's bank", payment.payer_bank),

@@ -54,6 +54,10 @@ add(
         "settings.second.end": ("Stop asking", "Больше не требовать"),
         "settings.payers": ("Payers", "Плательщики"),
         "settings.auto_return": ("Lead payers back by itself after success", "Возвращать плательщика автоматически"),
+        "settings.retry": (
+            "Let payers try again on the page after a payment failed or expired",
+            "Разрешить плательщику повторить оплату на странице, если она не прошла или время вышло",
+        ),
         "settings.reminders": ("Remind of missing delivery proofs", "Напоминать о подтверждении доставки"),
         "settings.alarm": ("Mail when webhooks fail for an hour", "Почта для сообщений о сбое вебхуков"),
         "audit.who": ("Who", "Кто"),
@@ -212,6 +216,12 @@ async def settings(ask: Ask) -> Page:
                 value="yes" if now.auto_return else "",
             ),
             Field(
+                name="payer_retry",
+                label=ask.t("settings.retry"),
+                type="checkbox",
+                value="yes" if now.payer_retry else "",
+            ),
+            Field(
                 name="proof_reminders",
                 label=ask.t("settings.reminders"),
                 type="checkbox",
@@ -228,6 +238,7 @@ async def save_settings(ask: Ask) -> Redirect:
     texts = {
         "return_url": ask.value("return_url"),
         "auto_return": "true" if ask.value("auto_return") else "false",
+        "payer_retry": "true" if ask.value("payer_retry") else "false",
         "proof_reminders": "true" if ask.value("proof_reminders") else "false",
         "alarm_email": ask.value("alarm_email"),
     }

@@ -88,6 +88,7 @@ add(
         "face.cancelled": ("Cancelled", "Отменено"),
         "face.expired": ("Expired", "Время вышло"),
         "face.review": ("Another amount arrived", "Пришла другая сумма"),
+        "face.overtaken": ("Paid by another attempt", "Оплачено другой попыткой"),
         "face.closed": ("Closed", "Страница закрыта"),
     }
 )
@@ -173,7 +174,7 @@ async def preview(ask: Ask) -> Response[str]:
     account = ask.actor.account
     shown = shop or next(each for each in await list_shops(ask.ports, account.id) if each.id == account.default_shop_id)
     name, look = seller_name(shown, account), brand_of(account, shop)
-    page = WindowPage(f"{ask.ports.urls.pay_url}/p")
+    page = WindowPage(f"{ask.ports.urls.pay_url}/p", is_preview=True)
     state = ask.path("face")
     if state not in _STATES:
         raise Refusal("NOT_FOUND", "No such state")
@@ -219,7 +220,7 @@ def _framed(urls: Urls) -> dict[str, Any]:
     source = f"{parts.scheme}://{parts.netloc}"
     policy = f"default-src 'none'; style-src {source}; img-src {source}; form-action 'none'; base-uri 'none'"
     return {
-        "Content-Security-Policy": f"{policy}; frame-ancestors 'self'; sandbox allow-same-origin",
+        "Content-Security-Policy": f"{policy}; frame-ancestors 'self'",
         "X-Frame-Options": "SAMEORIGIN",
     }
 

@@ -20,3 +20,8 @@ LETTER_HEADERS: Mapping[str, str] = {
     "webhook-timestamp": "Standard Webhooks: as X-Webhook-Timestamp",
     "webhook-signature": "Standard Webhooks: `v1,<base64>`, several with a space",
 }
+RETRY_HEADER = (
+    "X-Webhook-Retry-Of",
+    "Only of a payment that its payer made after another one failed or expired: the id of that one",
+)
+"""Header that only some webhooks about payments carry."""

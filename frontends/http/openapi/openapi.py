@@ -17,7 +17,7 @@ from ..edge.errors import ErrorEnvelope
 from ..edge.operation import Operation, Refusals
 from ..operations import OPERATIONS
 from .examples import refusal_examples, with_examples
-from .headers import HELP_HEADER, LETTER_HEADERS, RATE_HEADERS
+from .headers import HELP_HEADER, LETTER_HEADERS, RATE_HEADERS, RETRY_HEADER
 
 TAGS = (
     "Payments", "Links", "Refunds", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Exports",
@@ -235,6 +235,10 @@ def _refusals(operation: Operation[Any]) -> dict[int, tuple[str, ...]]:
     }
 
 
+def _header(name: str, meaning: str, *, required: bool = True) -> Json:
+    return {"name": name, "in": "header", "required": required, "schema": {"type": "string"}, "description": meaning}
+
+
 def _webhook(event: EventType, schemas: Mapping[Any, Json]) -> Json:
     return {
         "post": {
@@ -242,8 +246,8 @@ def _webhook(event: EventType, schemas: Mapping[Any, Json]) -> Json:
             "summary": event.value,
             "security": [],
             "parameters": [
-                {"name": name, "in": "header", "required": True, "schema": {"type": "string"}, "description": meaning}
-                for name, meaning in LETTER_HEADERS.items()
+                *(_header(name, meaning) for name, meaning in LETTER_HEADERS.items()),
+                *([_header(*RETRY_HEADER, required=False)] if event is EventType.PAYMENT_STATUS_CHANGED else ()),
             ],
             "requestBody": {
                 "required": True,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from litestar import Response, route
+from litestar import Response, post, route
 from litestar.params import FromPath
 
 from ....core.domain.accounts.rate_limit import Network
@@ -14,6 +14,7 @@ from ....core.domain.payer.window import FINAL_FACES, Face
 from ....core.domain.payments.payments import FailureReason
 from ....core.usecases.accounts.logos import get_logo
 from ....core.usecases.payer import window as payer_window
+from ....core.usecases.payer.retry import Problem, press_retry
 from ....core.usecases.payer.window import PayerAction
 from ....ports.bundle import Ports
 from ..edge.routing import Router
@@ -21,7 +22,7 @@ from ..edge.streams import Sight, WindowStreams
 from ..packed import asset
 from .live_page import LivePage
 from .page_limit import PageLimit
-from .pages import Asked, is_opened, language_of, wished_language
+from .pages import Asked, is_foreign, is_opened, language_of, see_other, wished_language
 from .window_page import WindowPage, millis
 
 _SLOW = {Face.EXPIRED: 5.0, Face.REVIEW: 5.0}
@@ -42,6 +43,20 @@ def window_router(
     async def file(request: Asked, name: FromPath[str]) -> Response[bytes]:
         return asset(request, page.assets.get(name))
 
+    limit = limit or PageLimit(ports, trusted_proxies)
+    window = _Window(ports, page, streams, trusted_proxies)
+
+    @post("/{payment_id:str}/retry", include_in_schema=False)
+    async def retry(request: Asked) -> Response[str]:
+        if is_foreign(request):
+            return window.notifications.say(request, "rejected", 403)
+        retried = await press_retry(ports, request.path_params["payment_id"], limit.address(request))
+        if retried is None:
+            return window.notifications.say(request, "closed", 404)
+        if retried.problem is not None:
+            return window.notifications.say(request, retried.problem, _PROBLEMS[retried.problem])
+        return see_other(page.link(retried.payment_id or "", wished_language(request)))
+
     @route("/logos/{logo_id:str}", http_method=["GET", "HEAD"], include_in_schema=False)
     async def logo(logo_id: FromPath[str]) -> Response[bytes]:
         found = await get_logo(ports, logo_id)
@@ -55,9 +70,10 @@ def window_router(
             return _kept(None, "text/plain")
         return _kept(text.encode(), "text/css")
 
-    return _Window(ports, page, streams, trusted_proxies).router("/p", limit, file, logo, colors)
+    return window.router("/p", limit, file, logo, colors, retry)
 
 
+_PROBLEMS = {Problem.BUSY: 429, Problem.AWAY: 503}
 _UNCHANGING = {
     "Cache-Control": "public, max-age=31536000, immutable",
     "Content-Security-Policy": "default-src 'none'; sandbox",

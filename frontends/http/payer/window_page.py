@@ -132,14 +132,17 @@ def millis(moment: datetime) -> int:
 class WindowPage:
     """Templates, assets and cached QR codes of one router. `path` is the path of the window in links (`/p`)."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, is_preview: bool = False) -> None:
+        """Create the pages. A preview has no script, and does not reload itself."""
         self.path = path
+        self._is_preview = is_preview
         self.assets = {name: read_asset(name, media_type) for name, media_type in _ASSETS.items()}
         self._qr = functools.lru_cache(maxsize=QR_CACHE)(draw_qr)
         self._templates = Templates(
             asset=self._asset_link,
             logo_link=self._logo_link,
             color_link=self._color_link,
+            is_preview=is_preview,
             language_names=LANGUAGE_NAMES,
         )
 
@@ -175,11 +178,12 @@ class WindowPage:
             deadline=millis(view.standing.deadline),
             time_left=print_span(int(left)),
             live=face not in FINAL_FACES,
-            refresh=None if face in FINAL_FACES else REFRESH_SECONDS.get(face, 5),
+            refresh=None if self._is_preview or face in FINAL_FACES else REFRESH_SECONDS.get(face, 5),
             return_after=RETURN_SECONDS if returns else None,
             actions=[action.value for action in view.actions],
             reasons=[reason.value for reason in PANEL_REASONS],
-            links={part: self.link(view.id, wish, f"/{part}") for part in ("events", "state", "simulate")},
+            links={part: self.link(view.id, wish, f"/{part}") for part in ("events", "state", "simulate", "retry")},
+            newest=None if view.newest_id is None else self.link(view.newest_id, wish),
             switch=_switch(""),
         )
 
