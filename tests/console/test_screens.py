@@ -45,7 +45,7 @@ async def test_each_screen_lists_filters_orders_opens_and_is_found(size: tuple[i
 
     tried: set[str] = set()
     async with sitting(size, seed) as shared:
-        for kind in KINDS:
+        for kind in KINDS if size == SIZES[0] else KINDS[::3]:  # nothing is cut on a wide terminal only
             await opened(shared, kind, there)
             if size == SIZES[0]:  # the queries do not depend on the size
                 await ordered(shared, kind)

@@ -60,7 +60,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every storage keeps the contract; a pooler, which may change how a storage works, is left out where a subject's
     records are."""
     if "any_location" in metafunc.fixturenames:
-        of_storages = metafunc.module.__name__.rpartition(".")[2].startswith("test_storage_")
+        of_storages = metafunc.definition.path.name.startswith("test_storage_")
         places = ["memory", "sqlite", "postgres", *(["pooled"] if of_storages else [])]
         metafunc.parametrize("any_location", places, indirect=True)
 

@@ -77,8 +77,9 @@ async def test_role_opens_the_pages_of_its_rights_and_no_other(app: TestApp, rol
         denied = "Your role does not have the right" in person.text
         assert denied is not allowed, f"{role} {row.method} {row.path}: {person.text[:300]}"
         assert person.answer.status_code < 500, f"{row.path}: {person.text[:300]}"
-        await person.open("/profile")
-        csrf = person.page.forms[0].values["csrf"][0]
+        if row.method != "GET":
+            await person.open("/profile")
+            csrf = person.page.forms[0].values["csrf"][0]
 
 
 def test_sections_are_those_of_the_routes() -> None:

@@ -15,7 +15,7 @@ from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.refunds.refunds import Refund, RefundStatus
 from cambist.core.usecases.accounts.accounts import NewAccount, set_settings
 from tests.drills.receivers import Receivers
-from tests.patience import FULL, promised
+from tests.patience import FULL, drill_of, promised
 from tests.stories.merchant import Merchant, merchant
 from tests.stories.processes import Installation, Service, eventually
 
@@ -157,6 +157,7 @@ async def end(service: Service) -> tuple[float, int]:
 
 
 @pytest.mark.drill
+@drill_of("tests/providers/test_bulkheads.py")
 async def test_a_bank_that_hangs_takes_nothing_but_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Receivers() as receivers:
         place = with_bank(tmp_path)

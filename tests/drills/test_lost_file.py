@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.drills.merchants import load
-from tests.patience import HANGS, promised
+from tests.patience import HANGS, drill_of, promised
 from tests.stories.processes import Service, installation
 
 MERCHANTS = 20
-BEFORE = 6.0 if os.environ.get("CAMBIST_DRILLS") == "full" else 1.0
+BEFORE = 6.0
 """Seconds of load before."""
 UNDER_WAY = 0.5
 """Seconds for which an answer may be under way to a client of a busy machine."""
@@ -66,6 +66,7 @@ def payments_in(database: Path) -> set[str]:
 
 
 @pytest.mark.drill
+@drill_of("tests/contracts/test_storage_lost_file.py")
 @pytest.mark.parametrize("harm", [delete, replace_by_an_empty_file, replace_by_a_copy, delete_the_log])
 async def test_nothing_is_acknowledged_once_the_file_is_lost(tmp_path: Path, harm: Callable[[Path], None]) -> None:
     with installation(tmp_path, trusted_proxies="127.0.0.0/8") as place:

@@ -22,13 +22,13 @@ import pytest
 from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.domain.settlement.withdrawals import Withdrawal
 from tests.drills.outside import World, installed
-from tests.patience import FULL, drill_of
+from tests.patience import drill_of
 from tests.payout_kit import WALLET
 from tests.servers import client_programs, own_postgres
 from tests.stories.merchant import Merchant, merchant
 from tests.stories.processes import Installation, Service, eventually, installation
 
-KINDS = ("sqlite", "postgres") if FULL else ("sqlite",)
+KINDS = ("sqlite", "postgres")
 PAYMENTS = 4
 KEY = str(uuid4())
 
@@ -148,6 +148,7 @@ async def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> A
 
 
 @pytest.mark.drill
+@drill_of("tests/usecases/installation/test_restored.py")
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_restored_backup_sends_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str

@@ -1,8 +1,7 @@
 """Rolling restarts (docs/operations.md "Upgrades"): two `cambist api` behind nginx or HAProxy as deployed, under load;
 one after the other gets SIGTERM, is replaced, and is ready before the next goes. No request is cut.
 
-The merchants send nothing twice: one answer that is not the wanted one, or none, is one request cut. `nox -s drills`
-restarts ten times.
+The merchants send nothing twice: one answer that is not the wanted one, or none, is one request cut.
 """
 
 import asyncio
@@ -23,13 +22,13 @@ from tests.fronts import OwnProxy
 from tests.haproxy import own_haproxy
 from tests.invariants import check_books, everything
 from tests.nginx import own_nginx
-from tests.patience import FULL, HANGS, promised
+from tests.patience import HANGS, drill_of, promised
 from tests.redis_servers import own_redis
 from tests.servers import _free_port, own_postgres
 from tests.stories.merchant import Merchant
 from tests.stories.processes import installation
 
-RESTARTS = 10 if FULL else 2
+RESTARTS = 10
 MERCHANTS = 96
 """Each at an address of its own, and slow enough for the limits: they shall be no reason to refuse anything."""
 PAUSE = 1.2
@@ -85,8 +84,9 @@ class Load:
 
 
 @pytest.mark.drill
+@drill_of("tests/stories/test_operating.py")
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("own_proxy", [own_nginx, own_haproxy] if FULL else [own_nginx])
+@pytest.mark.parametrize("own_proxy", [own_nginx, own_haproxy])
 async def test_a_rolling_restart_cuts_no_request(tmp_path: Path, own_proxy: OwnProxy) -> None:
     async with AsyncExitStack() as stack:
         postgres, redis = stack.enter_context(own_postgres()), stack.enter_context(own_redis())

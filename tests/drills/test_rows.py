@@ -16,13 +16,13 @@ import pytest
 
 from cambist.core.usecases.accounts.accounts import set_settings
 from tests.apps import WEBHOOK_SECRET
-from tests.patience import FULL, promised
+from tests.patience import drill_of, promised
 from tests.receivers import Receiver
 from tests.servers import database
 from tests.stories.merchant import Merchant, merchant
 from tests.stories.processes import Installation, eventually, installation
 
-SECONDS = 60.0 if FULL else 5.0
+SECONDS = 60.0
 OTHERS = 30
 LATE = 5.0
 """Seconds: a webhook takes some milliseconds, on a machine that has other work more."""
@@ -118,6 +118,7 @@ async def all_noted(place: Installation, bad_jobs: int) -> set[str] | None:
 
 
 @pytest.mark.drill
+@drill_of("tests/usecases/operators/test_unreadable_fuzz.py")
 async def test_rows_that_cannot_be_read_stop_nobody(tmp_path: Path, url: str | None) -> None:
     settings: dict[str, str] = {} if url is None else {"database_url": url}
     async with (

@@ -17,7 +17,7 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
 from cambist.core.usecases.accounts.accounts import KeyPair
 from tests.invariants import check_books, everything
-from tests.patience import FULL, drill_of
+from tests.patience import drill_of
 from tests.receivers import Receiver
 from tests.redis_servers import own_redis
 from tests.releases import last_release, next_version
@@ -34,9 +34,9 @@ from tests.stories.processes import (
     installation,
 )
 
-PAYMENTS = 200 if FULL else 8
+PAYMENTS = 200
 """In each of the two parts: at the old one, on the schema of before and of after, and at both side by side."""
-MERCHANTS = 16 if FULL else 1
+MERCHANTS = 16
 AT_ONCE = 8
 
 
