@@ -21,8 +21,8 @@ from ..postgres_away import away
 from ..postgres_sessions import ANSWERS_WITHIN, connect
 
 _CLASS = 0x63616D62
-"""`camb` in ASCII: the first number of all these locks."""
-_NUMBERS = {Role.COUNTING: 1, Role.WORKING: 2}
+"""`camb` in ASCII: the first number of all these locks. The second one is that of the schema and the role, because a
+database may have the schemas of several installations."""
 _POLL = 5.0
 """Seconds between two checks of the session."""
 _GIVEN_UP_AFTER = 6
@@ -39,7 +39,8 @@ SELECT coalesce(activity.application_name, 'a process') FROM pg_locks AS locks
 LEFT JOIN pg_stat_activity AS activity ON activity.pid = locks.pid
 WHERE locks.locktype = 'advisory' AND locks.objsubid = 2 AND locks.granted
 AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-AND locks.classid::bigint = $1 AND locks.objid::bigint = $2 AND locks.pid <> pg_backend_pid() ORDER BY 1
+AND locks.classid::bigint = $1 AND locks.objid::bigint = hashtext(current_schema() || $2)::bigint & 4294967295
+AND locks.pid <> pg_backend_pid() ORDER BY 1
 """
 _AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 
@@ -64,7 +65,7 @@ class PostgresRegistry:
         """A connection runs one query at a time."""
 
     async def enter(self, role: Role, *, alone: bool) -> bool:
-        """Lock the role's number. Raises: Unavailable."""
+        """Take the lock of the role. Raises: Unavailable."""
         if role in self._entered:
             return True
         if not await self._lock(role, alone=alone):
@@ -80,7 +81,7 @@ class PostgresRegistry:
 
     async def others(self, role: Role) -> Sequence[str]:
         """Return the names of other sessions that hold the role's lock. Raises: Unavailable."""
-        return [row[0] for row in await self._ask("fetch", _OTHERS, _CLASS, _NUMBERS[role])]
+        return [row[0] for row in await self._ask("fetch", _OTHERS, _CLASS, role.value)]
 
     async def close(self) -> None:
         """End the session, which releases its locks."""
@@ -116,10 +117,12 @@ class PostgresRegistry:
 
     async def _lock(self, role: Role, *, alone: bool) -> bool:
         function = "pg_try_advisory_lock" if alone else "pg_try_advisory_lock_shared"
-        found: bool = await self._ask("fetchval", f"SELECT {function}($1, $2)", _CLASS, _NUMBERS[role])
+        found: bool = await self._ask(
+            "fetchval", f"SELECT {function}($1, hashtext(current_schema() || $2))", _CLASS, role.value
+        )
         return found
 
-    async def _ask(self, how: str, statement: str, *values: int) -> Any:
+    async def _ask(self, how: str, statement: str, *values: int | str) -> Any:
         """Run a query. Raises: Unavailable, after which the session is gone."""
         async with self._asking:
             try:

@@ -230,7 +230,14 @@ async def _open_storage(settings: Settings, clock: Clock | None, wake_up: WakeUp
         from ...adapters.storage.postgres.postgres import PostgresStorage
 
     try:
-        return await PostgresStorage.open(url, clock, wake_up, direct_url=settings.database_direct_url)
+        return await PostgresStorage.open(
+            url,
+            clock,
+            wake_up,
+            direct_url=settings.database_direct_url,
+            custom_plans=settings.database_plans == "custom",
+            clock_apart=settings.database_clock == "apart",
+        )
     except Unavailable as fault:
         raise Unavailable(f"{fault} ({masked_url(url)})") from fault
 

@@ -112,6 +112,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             shown=_masked,
         ),
     ] = None
+    database_plans: Annotated[
+        str,
+        setting(
+            "plans of Postgres' statements: generic, made once; custom, made for the values each time, for Citus",
+            read_choice("generic", "custom"),
+        ),
+    ] = "generic"
+    database_clock: Annotated[
+        str,
+        setting(
+            "how Postgres' clock decides about jobs: inline, in the statement that claims them; apart, read before it, "
+            "for Citus",
+            read_choice("inline", "apart"),
+        ),
+    ] = "inline"
     redis_url: Annotated[
         str | None,
         setting(

@@ -150,7 +150,9 @@ async def test_process_that_lost_its_slot_is_notified(shared: str) -> None:
         assert await kept.registry.enter(Role.COUNTING, alone=True)
         heir, server = await asyncpg.connect(shared), await asyncpg.connect(shared)
         # The waiting connection gets the lock before any other can request it.
-        waiting = asyncio.create_task(heir.execute("SELECT pg_advisory_lock(1667329378, 1)"))
+        waiting = asyncio.create_task(
+            heir.execute("SELECT pg_advisory_lock(1667329378, hashtext(current_schema() || 'counting'))")
+        )
         async with asyncio.timeout(HANGS):
             while not await server.fetchval(f"SELECT count(*) FROM pg_locks WHERE NOT granted AND {OURS}"):
                 await asyncio.sleep(0.01)

@@ -27,7 +27,7 @@ _TRIES = 20
 
 Each lost attempt means that another unit won. A queued unit can still lose to many new ones in a row.
 """
-_QUEUE_LOCK = "SELECT pg_advisory_xact_lock(7161111)"
+_QUEUE_LOCK = "SELECT pg_advisory_xact_lock(7161111, hashtext(current_schema()))"
 """Lock that aborted units take before they touch a row again.
 
 Writes keep the order of the use case, so without the lock two units that met once would meet again and again.

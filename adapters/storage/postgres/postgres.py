@@ -57,7 +57,7 @@ Units have some hundred forms, and Postgres plans an evicted one again.
 """
 _DATABASE_NOW = sa.cast(sa.func.extract("epoch", sa.func.statement_timestamp()) * 1_000_000, sa.BigInteger)
 
-_RENEW = """
+_RENEWAL = """
 WITH held AS (
     SELECT jobs.id FROM jobs
     JOIN unnest($1::text[], $2::bigint[]) AS ours (id, version)
@@ -65,9 +65,11 @@ WITH held AS (
     WHERE jobs.leased_until IS NOT NULL FOR UPDATE OF jobs SKIP LOCKED
 )
 UPDATE jobs
-SET leased_until = coalesce($3::bigint, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint) + $4::bigint
+SET leased_until = {now} + {span}::bigint
 FROM held WHERE jobs.id = held.id
 """
+_RENEW = _RENEWAL.format(now="(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", span="$3")
+_RENEW_AT = _RENEWAL.format(now="$3::bigint", span="$4")
 
 
 def _is_full(fault: BaseException | None) -> bool:
@@ -96,9 +98,12 @@ class PostgresStorage(SqlStorage):
         clock: Clock | None,
         wake_up: WakeUp,
         catalogue: Sequence[Table],
+        *,
+        clock_apart: bool = False,
     ) -> None:
         super().__init__(sqlalchemy_asyncpg.dialect(), catalogue, wake_up)  # type: ignore[no-untyped-call]
         self._clock = clock
+        self._clock_apart = clock_apart
         self._pool = pool
         self._long = reading
         self._watches = watches
@@ -110,7 +115,11 @@ class PostgresStorage(SqlStorage):
 
     @property
     def _job_statements(self) -> JobStatements:
-        return self._tables.jobs(self._jobs.name, _DATABASE_NOW)
+        return self._tables.jobs(self._jobs.name, None if self._clock_apart else _DATABASE_NOW)
+
+    async def _moment(self) -> int | None:
+        """Return the time by which jobs are claimed; None: the statement itself reads the database's clock."""
+        return microseconds(await self.now()) if self._clock_apart else self._now()
 
     @classmethod
     async def open(
@@ -122,9 +131,13 @@ class PostgresStorage(SqlStorage):
         direct_url: str | None = None,
         connections: int = 10,
         catalogue: Sequence[Table] = CATALOGUE,
+        custom_plans: bool = False,
+        clock_apart: bool = False,
     ) -> Self:
         """Connect to `postgresql://…`. Units use at most `connections`, and longer reads as many again. With
-        `direct_url`, `url` leads to a pooler by transaction, and `direct_url` past it.
+        `direct_url`, `url` leads to a pooler by transaction, and `direct_url` past it. `custom_plans`: Postgres plans
+        statements for their values; `clock_apart`: a statement of its own reads the clock that decides about jobs. Both
+        are for Citus, which can do neither otherwise.
 
         Raises SchemaMismatch when the schema does not fit (it is not migrated here: several processes share it, and
         only `cambist migrate` changes it); NotConfigured for a database that cannot store every text, for a
@@ -140,7 +153,7 @@ class PostgresStorage(SqlStorage):
             return marks.location
 
         try:
-            pool = await cls._units(url, connections, begin, pooled=pooled)
+            pool = await cls._units(url, connections, begin, pooled=pooled, custom_plans=custom_plans)
         except Unavailable as fault:
             if await waiting_for_standby(session_url):
                 raise Unavailable(REASON) from fault
@@ -181,15 +194,15 @@ class PostgresStorage(SqlStorage):
         standby = Standby(gate, commit, lambda: commit_apart(session_url), lambda: waiting_for_standby(session_url))
         stall.watch()
         standby.watch()
-        return cls(units, reads, (stall, standby), marks, clock, wake_up, catalogue)
+        return cls(units, reads, (stall, standby), marks, clock, wake_up, catalogue, clock_apart=clock_apart)
 
     @staticmethod
-    async def _units(url: str, connections: int, begin: Greet, *, pooled: bool) -> Any:
+    async def _units(url: str, connections: int, begin: Greet, *, pooled: bool, custom_plans: bool) -> Any:
         """Make the pool for units. Raises: NotConfigured; Unavailable."""
         with translated():
             pool: Any = await create_pool(
                 url,
-                UNITS,
+                UNITS | ({"plan_cache_mode": "force_custom_plan"} if custom_plans else {}),
                 within=ACQUIRE_SECONDS,
                 then=begin,
                 pooled=pooled,
@@ -244,7 +257,9 @@ class PostgresStorage(SqlStorage):
     ) -> list[Job]:
         """Claim due jobs, and skip those that another worker is claiming."""
         span = lease_microseconds(lease)
-        claim = self._job_statements.claim(limit=limit, lease=span, now=self._now(), kind=kind, but_kind=but_kind)
+        claim = self._job_statements.claim(
+            limit=limit, lease=span, now=await self._moment(), kind=kind, but_kind=but_kind
+        )
         if limit <= 0:
             return []
         return await self._claimed(await self._fetch(*claim))
@@ -259,11 +274,13 @@ class PostgresStorage(SqlStorage):
         """
         span = lease_microseconds(lease)
         if jobs:
-            await self._fetch(_RENEW, ([job.id for job in jobs], [job.version for job in jobs], self._now(), span))
+            ours = [job.id for job in jobs], [job.version for job in jobs]
+            now = await self._moment()
+            await (self._fetch(_RENEW, (*ours, span)) if now is None else self._fetch(_RENEW_AT, (*ours, now, span)))
 
     async def next_due(self) -> datetime | None:
         """Return when the earliest job without a live lease is due."""
-        rows = await self._fetch(*self._job_statements.next_due.with_values(now=self._now()))
+        rows = await self._fetch(*self._job_statements.next_due.with_values(now=await self._moment()))
         return nearest_moment(rows[0][0]) if rows else None
 
     async def now(self) -> datetime:

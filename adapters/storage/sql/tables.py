@@ -29,7 +29,7 @@ class Tables:
         self.dialect = dialect
         self._statements: dict[str, TableStatements] = {}
         self._questions: dict[Any, tuple[str, list[Any]]] = {}
-        self._jobs: JobStatements | None = None
+        self._jobs: dict[bool, JobStatements] = {}
 
     @classmethod
     def shared(cls, catalogue: Sequence[Table], dialect: Dialect) -> "Tables":
@@ -55,9 +55,10 @@ class Tables:
 
     def jobs(self, name: str, now_in_database: sa.ColumnElement[int] | None = None) -> JobStatements:
         """Return the statements that claim jobs from the table of this name, compiled on first use."""
-        if self._jobs is None:
-            self._jobs = JobStatements(self.of[name], self.dialect, now_in_database)
-        return self._jobs
+        known = self._jobs.get(now_in_database is None)
+        if known is None:
+            known = self._jobs[now_in_database is None] = JobStatements(self.of[name], self.dialect, now_in_database)
+        return known
 
     def of_unit(self, writes: Sequence[Write]) -> list[tuple[Write, Statement]]:
         """Return a unit's statements, in order: one for each write.
