@@ -38,6 +38,7 @@ from cambist.core.domain.machine import Moves  # noqa: E402
 from cambist.core.domain.payloads import EVENT_PAYLOADS  # noqa: E402
 from cambist.core.domain.payments.payments import PAYMENT_MOVES  # noqa: E402
 from cambist.core.domain.payments.proofs import PROOF_MOVES  # noqa: E402
+from cambist.core.domain.receipts.receipts import RECEIPT_MOVES  # noqa: E402
 from cambist.core.domain.refunds.refunds import REFUND_MOVES  # noqa: E402
 from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES  # noqa: E402
 from cambist.core.domain.subscriptions.subscriptions import SUBSCRIPTION_MOVES  # noqa: E402
@@ -60,6 +61,7 @@ IMAGES = DOCS / "images"
 TABLES: Mapping[str, tuple[str, Moves[Any, Any], str]] = {
     "payment": ("Payment", PAYMENT_MOVES, "payments.md"),
     "refund": ("Refund", REFUND_MOVES, "refunds.md"),
+    "receipt": ("Receipt", RECEIPT_MOVES, "receipts.md"),
     "subscription": ("Subscription", SUBSCRIPTION_MOVES, "subscriptions.md"),
     "exchange-usdt-rub": ("Exchange, USDT to RUB", EXCHANGE_MOVES[Direction.USDT_TO_RUB], "exchanges.md"),
     "exchange-rub-usdt": ("Exchange, RUB to USDT", EXCHANGE_MOVES[Direction.RUB_TO_USDT], "exchanges.md"),

@@ -71,6 +71,7 @@ MEANINGS: Mapping[str, str] = {
     "GATEWAY_NOT_FOUND": "В этом режиме нет шлюза с таким идентификатором",
     "PAYMENT_NOT_FOUND": "В этом аккаунте и режиме нет платежа с таким идентификатором",
     "PAYMENT_LINK_NOT_FOUND": "В этом аккаунте и режиме нет платёжной ссылки с таким идентификатором",
+    "RECEIPT_NOT_FOUND": "В этом аккаунте и режиме нет чека с таким идентификатором",
     "REFUND_NOT_FOUND": "В этом аккаунте и режиме нет возврата с таким идентификатором",
     "SUBSCRIPTION_NOT_FOUND": "В этом аккаунте и режиме нет подписки с таким идентификатором",
     "WEBHOOK_ENDPOINT_NOT_FOUND": "В этом аккаунте и режиме нет дополнительного адреса вебхуков с таким "
@@ -182,6 +183,7 @@ STATES_MORE = "Подробнее"
 STATES: Mapping[str, tuple[str, str, str]] = {
     "payment": ("Платёж", "Платежи", "payments.md"),
     "refund": ("Возврат", "Возвраты", "refunds.md"),
+    "receipt": ("Чек", "Чеки", "receipts.md"),
     "subscription": ("Подписка", "Подписки", "subscriptions.md"),
     "exchange-usdt-rub": ("Обмен USDT на RUB", "Обмены", "exchanges.md"),
     "exchange-rub-usdt": ("Обмен RUB на USDT", "Обмены", "exchanges.md"),
@@ -203,6 +205,9 @@ TRIGGERS: Mapping[str, str] = {
     "the operator sends it back": "оператор отправляет деньги обратно",
     "daily settlement": "ежедневный расчёт",
     "refunded in full": "возвращён полностью",
+    "the cash register wrote it": "касса пробила чек",
+    "the cash register or the bank rejected it": "касса или банк отклонили чек",
+    "somebody tries it again": "чек отправлен ещё раз",
     "refund reversed before settlement": "возврат отменён до расчёта",
     "refund reversed after settlement": "возврат отменён после расчёта",
     "sent to the bank": "отправлен в банк",

@@ -105,6 +105,7 @@ async def recorded() -> bytes:
                 _payments,
                 _links,
                 _refunds,
+                _receipts,
                 _subscriptions,
                 _exchanges,
                 _money,
@@ -203,6 +204,20 @@ async def _refunds(tour: Tour) -> None:
     payment = await tour.payment("500.00")
     refund = (await tour.ask("POST", "/refunds", {"payment_id": payment}, new=True))["id"]
     await tour.ask("POST", f"/refunds/{refund}/cancel")
+
+
+async def _receipts(tour: Tour) -> None:
+    boots = {"name": "Boots", "price": "404.06", "vat": "22/122", "subject": "commodity", "method": "full_prepayment"}
+    receipt = {"items": [boots], "tax_system": "osn", "customer": {"email": "buyer@example.com"}}
+    order = {"amount_rub": "404.06", "external_id": "boots-1", "receipt": receipt}
+    payment = (await tour.ask("POST", "/payments", order, new=True))["id"]
+    await tour.ask("POST", f"/sandbox/payments/{payment}/simulate", {"outcome": "paid"})
+    await tour.app.work(1)
+    [failed] = (await tour.ask("GET", f"/receipts?payment_id={payment}"))["data"]
+    await tour.ask("POST", f"/receipts/{failed['id']}/retry")
+    await tour.app.work(1)
+    await tour.ask("GET", f"/receipts/{failed['id']}")
+    await tour.ask("POST", "/receipts", {"payment_id": payment}, new=True)
 
 
 async def _subscriptions(tour: Tour) -> None:

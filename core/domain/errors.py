@@ -95,6 +95,7 @@ _ENTRIES = (
     Entry("PAYMENT_NOT_FOUND", 404, "No payment of this id in this account and mode"),
     Entry("PAYMENT_LINK_NOT_FOUND", 404, "No payment link of this id in this account and mode"),
     Entry("REFUND_NOT_FOUND", 404, "No refund of this id in this account and mode"),
+    Entry("RECEIPT_NOT_FOUND", 404, "No receipt of this id in this account and mode"),
     Entry("SUBSCRIPTION_NOT_FOUND", 404, "No subscription of this id in this account and mode"),
     Entry("WEBHOOK_ENDPOINT_NOT_FOUND", 404, "No further webhook endpoint of this id in this account and mode"),
     Entry("EXCHANGE_RATE_NOT_SUPPORTED", 404, "Terminals have no rate of their own; see GET /rates"),

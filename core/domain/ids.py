@@ -16,6 +16,7 @@ SUBSCRIPTION = "sub_"
 SETTLEMENT = "stl_"
 WITHDRAWAL = "wd_"
 EXCHANGE = "exch_"
+RECEIPT = "rcpt_"
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z", re.ASCII)
 

@@ -39,7 +39,6 @@ from .payments.progress import watch
 from .payments.proof_checks import check
 from .payments.proof_reminders import REMIND, remind
 from .payments.proofs import CHECK
-from .payments.receipt_sales import SALE, write_sale
 from .people.letters import SEND, send_letter
 from .people.notifications import NOTIFY
 from .people.notifying import begin_daily_sums, send_notifications, spread_event
@@ -49,7 +48,6 @@ from .person_events import SPREAD
 from .reconciliation.nightly import COMPARE, NIGHTLY, begin_night, compare_day
 from .recurring_jobs import DAILY_REPORTS, DAILY_SUMS
 from .refunds.giving_up import give_up
-from .refunds.receipts import BACK, write_back
 from .refunds.steps import GIVE_UP
 from .reports.writing import CLOSE_DAYS, WRITE_REPORT, close_days, open_daily_reports, write_report
 from .retention import RETAIN, retain
@@ -85,13 +83,11 @@ class JobKind(msgspec.Struct, frozen=True):
 JOB_KINDS = (
     *(JobKind(row.follow_up.kind, partial(follow_operation, row), row.record) for row in FOLLOWED),
     JobKind(GIVE_UP.kind, give_up, Refund),
-    JobKind(BACK.kind, write_back, Refund),
     JobKind(WATCH.kind, watch, Payment),
     JobKind(WATCH_BINDING.kind, watch_binding, Payment),
     JobKind(WITHDRAW.kind, withdraw, Payment),
     JobKind(CHECK.kind, check, Payment),
     JobKind(REMIND.kind, remind, Payment),
-    JobKind(SALE.kind, write_sale, Payment),
     JobKind(WATCH_SUBSCRIPTION.kind, watch_subscription, Subscription),
     JobKind(EXHAUST.kind, tell_if_exhausted, Subscription),
     JobKind(REVOKE.kind, revoke, Subscription),

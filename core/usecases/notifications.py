@@ -18,6 +18,7 @@ from .operations.operation import Operation
 from .payments.opening import find_at_bank
 from .payments.progress import look
 from .payments.recurring import bound_by
+from .receipts.progress import hurry_receipts
 from .subscriptions.binding_progress import on_binding_notification
 from .subscriptions.charge_progress import CHARGES
 
@@ -43,10 +44,15 @@ async def _handle_payment(ports: Ports, operation: str) -> Payment | None:
         return None
     if payment.is_charge:
         heard = (await receive(CHARGES, ports, operation)).subject
+        if payment.receipt is not None:
+            await hurry_receipts(ports, payment)
         return payment if heard is None else heard.payment
     if payment.bank_reference is None:
         payment = await find_at_bank(ports, payment) or payment
-    return await look(ports, payment)
+    payment = await look(ports, payment)
+    if payment.receipt is not None:
+        await hurry_receipts(ports, payment)
+    return payment
 
 
 async def _payment_of(unit: Unit, operation: str) -> Payment | None:

@@ -7,11 +7,12 @@ from .exchanges.remittances import REMITTANCES
 from .exchanges.rub_return import RUB_RETURNS
 from .kyc.results import CHECKS
 from .operations.operation import Followed, Operation
+from .receipts.progress import RECEIPTS
 from .refunds.progress import REFUNDS
 from .refunds.suspense_progress import SUSPENSE_RETURNS
 from .subscriptions.charge_progress import CHARGES
 
-FOLLOWED: tuple[Followed[Any, Any, Any], ...] = (REFUNDS, SUSPENSE_RETURNS, CHARGES, CHECKS)
+FOLLOWED: tuple[Followed[Any, Any, Any], ...] = (REFUNDS, SUSPENSE_RETURNS, CHARGES, CHECKS, RECEIPTS)
 """Kinds with a job kind of their own. A new kind is a new row here."""
 
 OPERATION_KINDS: tuple[Operation[Any, Any, Any], ...] = (*FOLLOWED, RUB_RETURNS, REMITTANCES)

@@ -32,6 +32,7 @@ from .payments import (
     Transfer,
     TransferStatus,
 )
+from .receipts import Fiscal, Receipt, ReceiptKind, ReceiptStatus
 from .refunds import PendingReason, Refund, RefundStatus
 from .reports import BalanceParts, PastBalance, Report, ReportFormat, ReportKind, ReportStatus, ReportTotal
 from .request_log import LoggedRequest
@@ -95,6 +96,7 @@ __all__ = [
     "ExportKind",
     "ExportStatus",
     "FailureReason",
+    "Fiscal",
     "FurtherEndpoint",
     "Gateway",
     "GatewayStatus",
@@ -135,6 +137,9 @@ __all__ = [
     "ProofStatus",
     "Rate",
     "RateLimit",
+    "Receipt",
+    "ReceiptKind",
+    "ReceiptStatus",
     "Refund",
     "RefundChanged",
     "RefundStatus",

@@ -21,6 +21,7 @@ from .money import Money
 from .operations import Async, Face, Group, Sync, Walker, operation
 from .payment_links import PaymentLinks
 from .payments import Payments
+from .receipts import Receipts
 from .refunds import Refunds
 from .reports import Reports
 from .request_log import RequestLog
@@ -105,6 +106,7 @@ class Merchant(Group[Face], Generic[Face]):
         self.payments = Payments(face)
         self.payment_links = PaymentLinks(face)
         self.refunds = Refunds(face)
+        self.receipts = Receipts(face)
         self.subscriptions = Subscriptions(face)
         self.exchanges = Exchanges(face)
         self.kyc = Kyc(face)

@@ -49,6 +49,7 @@ from .pages.payment_links import PAYMENT_LINKS
 from .pages.payment_views import VIEWS
 from .pages.payments import PAYMENTS
 from .pages.people import PEOPLE
+from .pages.receipts import RECEIPTS
 from .pages.refunds import REFUNDS
 from .pages.resends import RESENDS
 from .pages.sign_in import SIGN_IN
@@ -62,14 +63,14 @@ from .web import Ask, Site, html, read_form, read_upload, see_other
 log = logging.getLogger("cambist.dashboard")
 
 ROWS: tuple[Row, ...] = (
-    *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *PAYMENT_LINKS, *VIEWS, *REFUNDS, *EXPORTS, *TRADE, *CLIENTS, *MONEY,
-    *DEVELOPERS, *RESENDS,
+    *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *PAYMENT_LINKS, *VIEWS, *REFUNDS, *RECEIPTS, *EXPORTS, *TRADE, *CLIENTS,
+    *MONEY, *DEVELOPERS, *RESENDS,
     *ACCOUNT, *BRAND, *APPROVALS, *NOTIFICATIONS, *PEOPLE, *STREAM,
 )  # fmt: skip
 
 _READING = ("GET", "HEAD")
 _LIVE = {
-    **dict.fromkeys(("home", "payments", "refunds", "subscriptions", "exchanges", "balance"), ""),
+    **dict.fromkeys(("home", "payments", "refunds", "receipts", "subscriptions", "exchanges", "balance"), ""),
     **dict.fromkeys(("payouts", "settlements"), Watched.SETTLEMENTS),
     "clients": Watched.CLIENTS,
     "developers/events": Watched.EVENTS,

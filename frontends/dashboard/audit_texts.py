@@ -64,6 +64,7 @@ add(
         "action.receiver.ask": ("webhook endpoint tried again", "адрес вебхуков проверен ещё раз"),
         "action.refund.approve": ("refund approved", "возврат одобрен"),
         "action.refund.cancel": ("refund cancelled", "возврат отменён"),
+        "action.receipt.retry": ("receipt tried again", "чек отправлен ещё раз"),
         "action.refund.create": ("refund applied for", "оформлен возврат"),
         "action.refund.reject": ("refund rejected", "возврат отклонён"),
         "action.refund.reverse": ("refund reversed", "возврат отозван банком"),

@@ -29,6 +29,7 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, PersonRight | None], ...]], ...]
             ("/links", "paylinks", PersonRight.READ),
             ("/counter", "counter", PersonRight.PAYMENTS),
             ("/refunds", "refunds", PersonRight.READ),
+            ("/receipts", "receipts", PersonRight.READ),
             ("/subscriptions", "subscriptions", PersonRight.READ),
             ("/exchanges", "exchanges", PersonRight.READ),
             ("/exports", "exports", PersonRight.EXPORT),

@@ -21,7 +21,7 @@ SECTIONS = frozenset(
             "approvals",
             "links",
         ),
-        *("counter",),
+        *("counter", "receipts"),
     )
 )
 """First parts of the paths of its pages, below the path of `app_url`."""

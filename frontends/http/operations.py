@@ -21,6 +21,7 @@ from .movements import MOVEMENTS
 from .payment_links import PAYMENT_LINKS
 from .payments import PAYMENTS
 from .proofs import PROOFS
+from .receipts import RECEIPTS
 from .refunds import REFUNDS
 from .reports import REPORTS
 from .requests import REQUESTS
@@ -39,6 +40,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *PROOFS,
     *TERMINALS,
     *REFUNDS,
+    *RECEIPTS,
     *MONEY,
     *MOVEMENTS,
     *TURNOVER,

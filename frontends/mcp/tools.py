@@ -10,7 +10,18 @@ from ..client.requests import API, JSON, Request, at
 Json = Mapping[str, Any]
 
 KEY = "idempotency_key"
-_ADDITIVE = ("begin_", "check_", "create_", "rebind_", "register_", "resend_", "simulate_", "submit_", "test_")
+_ADDITIVE = (
+    "begin_",
+    "check_",
+    "create_",
+    "rebind_",
+    "register_",
+    "resend_",
+    "retry_",
+    "simulate_",
+    "submit_",
+    "test_",
+)
 """Operations that add something and destroy nothing. All other writing ones count as destructive."""
 _REPEATABLE = ("archive_", "cancel_", "check_", "delete_", "resolve_", "set_", "simulate_", "update_")
 """Writing operations whose repeat has no further effect, besides those with an Idempotency-Key."""

@@ -22,6 +22,7 @@ CHANGES = {"changes", "said", "after"}
 WRITERS = {
     "payments/payments.py": {"moved_to", "announced"},
     "refunds/refunds.py": {"moved_to"},
+    "receipts/receipts.py": {"moved_to"},
     "settlement/withdrawals.py": {"moved_to"},
     "exchanges/exchanges.py": {"moved_to"},
     "exchanges/payouts.py": {"_moved_to"},

@@ -45,6 +45,7 @@ from cambist.frontends.client import exchanges as client_exchanges
 from cambist.frontends.client import exports as client_exports
 from cambist.frontends.client import kyc as client_kyc
 from cambist.frontends.client import payments as client_payments
+from cambist.frontends.client import receipts as client_receipts
 from cambist.frontends.client import refunds as client_refunds
 from cambist.frontends.client import reports as client_reports
 from cambist.frontends.client import withdrawals as client_withdrawals
@@ -59,6 +60,7 @@ GROUPS = (
     client_payments.Payments,
     payment_links.PaymentLinks,
     client_refunds.Refunds,
+    client_receipts.Receipts,
     subscriptions.Subscriptions,
     client_exchanges.Exchanges,
     client_kyc.Kyc,

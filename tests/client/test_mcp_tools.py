@@ -20,7 +20,7 @@ DESTRUCTIVE = {
 }  # fmt: skip
 NOT_REPEATABLE = {
     "advance_clock", "begin_exchange", "create_upload_url", "create_withdrawal", "register_client", "resend_event",
-    "resend_events", "rotate_webhook_endpoint_secret", "settle_payments", "submit_delivery_proof",
+    "resend_events", "retry_receipt", "rotate_webhook_endpoint_secret", "settle_payments", "submit_delivery_proof",
     "test_further_webhook_endpoint", "test_webhook_endpoint",
 }  # fmt: skip
 

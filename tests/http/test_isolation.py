@@ -13,6 +13,7 @@ import pytest
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.accounts.terminals import TerminalWish
+from cambist.core.domain.receipts.receipts import ReceiptKind, receipt_id
 from cambist.core.usecases.accounts import accounts, shops, terminals
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.http.edge.operation import Operation
@@ -32,6 +33,7 @@ NOT_FOUND: Mapping[str, str] = {
     "payment_id": "PAYMENT_NOT_FOUND",
     "payment_link_id": "PAYMENT_LINK_NOT_FOUND",
     "refund_id": "REFUND_NOT_FOUND",
+    "receipt_id": "RECEIPT_NOT_FOUND",
     "settlement_id": "SETTLEMENT_NOT_FOUND",
     "withdrawal_id": "WITHDRAWAL_NOT_FOUND",
     "event_id": "EVENT_NOT_FOUND",
@@ -61,6 +63,7 @@ BODIES: Mapping[str, Any] = {
 LISTS: Mapping[str, tuple[str, ...]] = {
     "/payments": ("external_id", "subscription_id"),
     "/refunds": ("payment_id", "external_id"),
+    "/receipts": ("payment_id",),
     "/payment-links": (),
     "/withdrawals": (),
     "/settlements": (),
@@ -82,6 +85,7 @@ CREATING: Mapping[Named, str] = {
     ("post", "/payments"): "payment",
     ("post", "/payment-links"): "payment-link",
     ("post", "/refunds"): "refund",
+    ("post", "/receipts"): "receipt",
     ("post", "/subscriptions"): "subscription",
     ("post", "/subscriptions/{subscription_id}/charges"): "charge",
     ("post", "/subscriptions/{subscription_id}/rebind"): "rebind",
@@ -152,6 +156,8 @@ class Party:
     """Ids by the name of the path's parameter."""
     words: dict[str, str] = field(default_factory=dict)
     """Values of filters that lead to its objects."""
+    prepaid: str = ""
+    """A payment that awaits its second receipt."""
 
     async def ask(
         self, method: str, path: str, *, key: str | None = None, body: Any = None, **query: str
@@ -177,6 +183,7 @@ class Party:
             "payment": {"amount_rub": "40.00"},
             "payment-link": {"description": "Class", "amount_rub": "50.00"},
             "refund": {"payment_id": self.ids["payment_id"], "amount_rub": "3.00"},
+            "receipt": {"payment_id": self.prepaid},
             "subscription": SUBSCRIPTION,
             "charge": {"amount_rub": "500.00"},
             "export": {"kind": "payments", "format": "csv"},
@@ -202,6 +209,11 @@ async def furnish(party: Party) -> None:
     assert response.status_code == 201, response.text
     subscription = response.json()["id"]
     party.ids |= {"payment_id": payment, "refund_id": refund, "subscription_id": subscription}
+    if party.mode == "test":  # the simulated bank of live mode writes no receipts
+        boots = {"name": "Boots", "price": "100.00", "vat": "22/122", "subject": "commodity", "method": "prepayment"}
+        receipt = {"items": [boots], "tax_system": "osn", "customer": {"email": "b@c.ru"}}
+        party.prepaid = await refunds.paid("100.00", mode=party.mode, receipt=receipt)
+        party.ids["receipt_id"] = receipt_id(ReceiptKind.SALE, party.prepaid)
     further = await party.create("webhook-endpoint", str(uuid4()))
     party.ids["endpoint_id"] = further.json()["id"]
     party.ids["export_id"] = (await party.create("export", str(uuid4()))).json()["id"]
@@ -397,11 +409,13 @@ async def test_shops_and_terminals_of_another_account_are_refused(street: Street
             assert (refused.status_code, refused.json()["error"]["code"]) == (400, "SHOP_NOT_FOUND")
 
 
-async def test_a_refund_of_anothers_payment_is_refused(street: Street) -> None:
+async def test_refund_or_receipt_of_anothers_payment_is_refused(street: Street) -> None:
     for owner in street.parties:
         for stranger in street.strangers(owner):
             body = {"payment_id": owner.ids["payment_id"], "amount_rub": "1.00"}
             refused = await stranger.ask("post", "/refunds", key=str(uuid4()), body=body)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (404, "PAYMENT_NOT_FOUND")
+            refused = await stranger.ask("post", "/receipts", key=str(uuid4()), body={"payment_id": body["payment_id"]})
             assert (refused.status_code, refused.json()["error"]["code"]) == (404, "PAYMENT_NOT_FOUND")
 
 

@@ -34,6 +34,7 @@ from .pages import (
     RefundPage,
     simulated,
 )
+from .receipts import ReceiptCore, WrittenReceipt
 from .refunds import RefundCore
 from .remittances import RemittanceCore, RemittancePage
 from .reporting import ReportingCore
@@ -44,9 +45,9 @@ REMITTANCE_MOST = 500_000_00
 """Kopecks of one remittance: the limit of a real provider, and below the largest exchange."""
 
 
-class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
+class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore, ReceiptCore):
     """Implement the ports ListingBank, CancellingBank and BankSimulator. The base classes implement the ports for
-    mandates, remittances and reconciliation."""
+    mandates, remittances, receipts and reconciliation."""
 
     def __init__(
         self,
@@ -78,6 +79,7 @@ class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
         # A provider name of its own, so that a refund's entry is never read as an invoice.
         self._refund_pages = OperationLog(f"{name}/refunds", RefundPage, storage, clock)
         self._remittances = OperationLog(f"{name}/remittances", RemittancePage, storage, clock)
+        self._receipts = OperationLog(f"{name}/receipts", WrittenReceipt, storage, clock)
         self._refunds_hold = refunds_hold
         self._links_after = links_after
 

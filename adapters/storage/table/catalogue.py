@@ -58,6 +58,7 @@ from ....core.domain.people.people import (
     User,
 )
 from ....core.domain.people.views import SavedViews
+from ....core.domain.receipts.receipts import FiscalReceipt
 from ....core.domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ....core.domain.refunds.refunds import Refund
 from ....core.domain.reports.reports import Report
@@ -244,6 +245,17 @@ CATALOGUE: tuple[Table, ...] = (
             ("status", "created_at", "id"),
         ),
         sparse=(("contradicted_at", "id"), ("external_id", "account_id", "mode", "created_at", "id")),
+    ),
+    Table(
+        FiscalReceipt,
+        "receipts",
+        indexes=(
+            ("payment_id", "created_at", "id"),
+            ("account_id", "mode", "created_at", "id"),
+            ("account_id", "mode", "status", "created_at", "id"),
+            ("status", "created_at", "id"),
+        ),
+        sparse=(("failed_at", "id"),),
     ),
     Table(
         Subscription,

@@ -64,8 +64,8 @@ class Line(Masked, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     price_kopecks: int
     """Price of one unit, after discounts."""
-    thousandths: int
-    measure: str
+    thousandths: int = WHOLE
+    measure: str = "piece"
     vat: Vat
     subject: PaymentSubject
     mode: PaymentMode

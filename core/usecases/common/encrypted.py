@@ -28,6 +28,7 @@ from ...domain.people.notifications import TelegramChat
 from ...domain.people.payment_notes import PaymentNotes
 from ...domain.people.people import Invitation, Letter, User
 from ...domain.people.views import SavedViews
+from ...domain.receipts.receipts import FiscalReceipt
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.withdrawals import Withdrawal
 from ...domain.subscriptions.subscriptions import Subscription
@@ -110,6 +111,10 @@ def private_aad(payment_id: str) -> str:
 
 def refund_aad(refund_id: str) -> str:
     return f"refunds.private:{refund_id}"
+
+
+def receipt_aad(receipt_id: str) -> str:
+    return f"receipts.private:{receipt_id}"
 
 
 def mandate_aad(subscription_id: str) -> str:
@@ -551,6 +556,7 @@ ENCRYPTED_FIELDS: tuple[EncryptedField, ...] = (
     EncryptedField(SavedViews, "views", saved_views_aad),
     EncryptedField(Payment, "private", private_aad),
     EncryptedField(Refund, "private", refund_aad),
+    EncryptedField(FiscalReceipt, "private", receipt_aad),
     EncryptedField(Payment, "payer_name", payer_name_aad),
     EncryptedField(Subscription, "mandate_token", mandate_aad),
     EncryptedField(Client, "phone", client_phone_aad),

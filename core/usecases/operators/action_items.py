@@ -9,27 +9,22 @@ from datetime import datetime, timedelta
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.jobs import Job
 from ....ports.storage import AtLeast, AtMost, Between, Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.cells import AccountMove, Stage
-from ...domain.days import LONG_AGO
+from ...domain.days import LONG_AGO, iso
 from ...domain.gateways.gateways import GatewayStatus
 from ...domain.kyc.clients import Client, KycStatus
-from ...domain.payments.payments import Payment
 from ...domain.payments.proofs import STUCK, DeliveryProof, ProofStatus
-from ...domain.refunds.refunds import Refund
+from ...domain.receipts.receipts import FiscalReceipt, ReceiptStatus
 from ...domain.webhooks.breaker import Breaker
 from ...domain.webhooks.endpoints import EndpointKey
 from ...domain.webhooks.events import DeliveryStatus
 from ..common.encrypted import action_fits
 from ..common.quarantine import read_hold
-from ..common.schedule import FollowUp
 from ..gateways.gateways import list_gateways
 from ..kyc.results import FOLLOWED
 from ..ledger.watch import ledger_faults
-from ..payments.receipt_sales import SALE
-from ..refunds.receipts import BACK
 from .action_item import MOST, ActionItem, Finder, first, item
 from .money_items import (
     exchange_suspense,
@@ -118,35 +113,29 @@ async def _proofs(ports: Ports, unit: Unit) -> list[ActionItem]:
 
 
 async def _receipts(ports: Ports, unit: Unit) -> list[ActionItem]:
-    """Return receipts that a cash register has not written for an hour: one item for payments, one for refunds."""
-    return [
-        *await _unwritten(ports, unit, SALE, "payment", Payment),
-        *await _unwritten(ports, unit, BACK, "refund", Refund),
-    ]
+    """Return one item for all failed receipts, and one for all receipts that are not written for an hour."""
+    failed = await first(unit, FiscalReceipt, "failed_at", failed_at=AtLeast(LONG_AGO))
+    late = await first(
+        unit,
+        FiscalReceipt,
+        "created_at",
+        status=ReceiptStatus.PENDING,
+        created_at=AtMost(ports.clock.now() - RECEIPT_LATE),
+        due_at=AtLeast(LONG_AGO),
+    )
+    found = []
+    if failed:
+        found.append(_of_receipts(failed, "failed", failed[0].failed_at))
+    if late:
+        found.append(_of_receipts(late, "not written", late[0].created_at))
+    return found
 
 
-async def _unwritten(
-    ports: Ports, unit: Unit, kind: FollowUp, of: str, record: type[Payment | Refund]
-) -> list[ActionItem]:
-    # The ids of refunds and charges do not rise with time, so the database reads all waiting jobs. A receipt's job is
-    # deleted with it, and the oldest of 100 000 jobs are found in about 50 ms.
-    of_kind, late = Between(kind.id_of(""), f"{kind.kind};"), AtMost(ports.clock.now() - RECEIPT_LATE)
-    waiting = await first(unit, Job, "created_at", id=of_kind, created_at=late)
-    if not waiting:
-        return []
-    oldest = waiting[0]
-    row = await unit[record].get(oldest.argument)
-    many = f"{len(waiting)}{'+' if len(waiting) == MOST else ''} receipts of {of}s are"
-    return [
-        ActionItem(
-            kind="receipt",
-            of=of,
-            object_id=oldest.argument,
-            text=f"{f'the receipt of a {of} is' if len(waiting) == 1 else many} not written; see the log",
-            since=oldest.created_at,
-            mode=None if row is None else row.mode,
-        )
-    ]
+def _of_receipts(rows: list[FiscalReceipt], what: str, since: datetime | None) -> ActionItem:
+    many = f"{len(rows)}{'+' if len(rows) == MOST else ''} receipts " if len(rows) > 1 else ""
+    due = min(row.due_at or row.created_at for row in rows)
+    text = f"{many}{what}; the shift ends at {iso(due)}: `cambist receipt list`"
+    return item("receipt", "receipt", rows[0], text, since)
 
 
 async def _receivers(ports: Ports, unit: Unit) -> list[ActionItem]:

@@ -25,7 +25,7 @@ from .charge_effects import follow_charge
 from .events import announce_payment
 from .opening import plan_last_poll
 from .proof_reminders import plan_reminders
-from .receipt_sales import plan_sale
+from .receipt_records import plan_sale
 from .tallies import save_moved
 
 

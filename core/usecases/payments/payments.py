@@ -24,6 +24,7 @@ from ..common.idempotency import Lock, Made, once, once_made
 from ..gateways.gateways import first_open
 from ..kyc.gate import pass_gate
 from .opening import draw, open_at_bank, outcome_unknown
+from .receipt_records import has_register
 from .receipts import no_receipt, receipt_terms, takes_without
 from .route_refusals import no_route, outside_limits, routeless
 from .tallies import add_payment
@@ -74,7 +75,13 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder, key_id: st
         raise outside_limits(routes)
     settings = caller.account.settings
     cart = case.cart
-    terms = receipt_terms(settings, fitting, cart, has_contact=has_receipt_contact(order))
+    terms = receipt_terms(
+        settings,
+        fitting,
+        cart,
+        has_contact=has_receipt_contact(order),
+        has_register=has_register(ports, caller.mode),
+    )
     able = [bank for bank in fitting if takes_without(bank, terms)]
     if not able:
         raise no_receipt(settings)

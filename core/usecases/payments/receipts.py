@@ -27,13 +27,18 @@ _NAME_LONGEST = 128
 
 
 def receipt_terms(
-    settings: Settings, routes: Sequence[Bank], cart: Cart | None = None, *, has_contact: bool
+    settings: Settings,
+    routes: Sequence[Bank],
+    cart: Cart | None = None,
+    *,
+    has_contact: bool,
+    has_register: bool = False,
 ) -> ReceiptTerms | None:
-    """Return the receipt terms of a new payment that may go by these banks; None if none of them writes receipts, or
-    data for one is missing. `cart`: the receipt that the merchant sent.
+    """Return the receipt terms of a new payment that may go by these banks; None if neither they nor the register
+    write receipts, or data for one is missing. `cart`: the receipt that the merchant sent.
     """
     for bank in routes:  # A loop, not a generator: every new payment runs it, mostly with one bank.
-        if bank.capabilities.receipts is not _WRITES_NONE:
+        if has_register or bank.capabilities.receipts is not _WRITES_NONE:
             if cart is not None:
                 return cart.terms
             return settings.receipt_terms(has_contact=has_contact)
@@ -67,12 +72,18 @@ def contact_of(ports: Ports, payment: Payment) -> PayerContact:
 def receipt_of(
     ports: Ports, payment: Payment, bank: Bank, kopecks: int | None = None, cart: Cart | None = None
 ) -> Receipt | None:
-    """Return the receipt of the payment, or of `kopecks` of it; None if the bank writes none or the payment has no
-    terms. `cart`: the receipt that the merchant sent for this part.
+    """Return the receipt that goes to the bank with the money of the payment, or of `kopecks` of it; None if the bank
+    writes none or the payment has no terms. `cart`: the receipt that the merchant sent for this part.
     """
-    terms = payment.receipt
-    if terms is None or bank.capabilities.receipts is _WRITES_NONE:
+    if payment.receipt is None or bank.capabilities.receipts is _WRITES_NONE:
         return None
+    return receipt_content(ports, payment, payment.receipt, kopecks, cart)
+
+
+def receipt_content(
+    ports: Ports, payment: Payment, terms: ReceiptTerms, kopecks: int | None = None, cart: Cart | None = None
+) -> Receipt:
+    """Return the receipt of the payment, or of `kopecks` of it."""
     if cart is not None:
         return sent_receipt(cart)
     contact = contact_of(ports, payment)

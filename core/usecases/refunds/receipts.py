@@ -1,25 +1,20 @@
-"""Receipts of refunds at banks whose cash register gets its own request once the money has gone
-(payments/receipt_sales.py).
-"""
+"""Receipts of refunds: their items, and their records (payments/receipt_records.py)."""
 
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Settings
 from ...domain.money import Rub
 from ...domain.payments.payments import Payment
 from ...domain.receipts.carts import Cart
 from ...domain.receipts.orders import Contact, cart_of
+from ...domain.receipts.receipts import ReceiptKind
 from ...domain.refunds.orders import RefundOrder
 from ...domain.refunds.refunds import Refund
 from ..common.encrypted import refund_aad
-from ..common.schedule import FollowUp, reschedule_at
-from ..payments.receipt_sales import register_of, write
+from ..payments.receipt_records import add_receipt, writing_of
 from ..payments.receipts import contact_of
-
-BACK = FollowUp("receipt.refund")
 
 
 def refund_receipt(
@@ -51,17 +46,16 @@ def returned_items(ports: Ports, refund: Refund) -> Cart | None:
 
 async def plan_back(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> None:
     """Plan the receipt of a refund that this unit completes."""
-    if register_of(ports, payment) is not None:
-        now = ports.clock.now()
-        await BACK.keep(unit, refund.id, now, now)
-
-
-async def write_back(ports: Ports, job: Job) -> None:
-    """Write the receipt of a refund (the job of `plan_back`)."""
-    refund = await ports.storage.get(Refund, job.argument)
-    payment = None if refund is None else await ports.storage.get(Payment, refund.payment_id)
-    if refund is None or payment is None:
-        await reschedule_at(ports, job, None)
-        return
-    cart = returned_items(ports, refund)
-    await write(ports, job, payment, refund.id, refund.amount.kopecks, back=True, cart=cart)
+    writing = writing_of(ports, payment)
+    if writing is not None and refund.completed_at is not None:
+        add_receipt(
+            ports,
+            unit,
+            payment,
+            writing,
+            kind=ReceiptKind.REFUND,
+            cause=refund.id,
+            amount=refund.amount,
+            moved_at=refund.completed_at,
+            refund_id=refund.id,
+        )

@@ -55,6 +55,7 @@ from ...domain.people.notifications import (
 from ...domain.people.payment_notes import PaymentNotes
 from ...domain.people.people import Invitation, Letter, Membership, Passkey, ResetToken, Session, UsedChallenge, User
 from ...domain.people.views import SavedViews
+from ...domain.receipts.receipts import FiscalReceipt
 from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ...domain.refunds.refunds import Refund
 from ...domain.reports.reports import Report
@@ -187,6 +188,7 @@ FORGOTTEN: tuple[Kind, ...] = (
 
 GOES_WITH: Mapping[type[Any], type[Any]] = {
     DeliveryProof: Payment,
+    FiscalReceipt: Payment,
     PaymentNotes: Payment,
     LinkAnswers: Payment,
     LinkTotals: PaymentLink,

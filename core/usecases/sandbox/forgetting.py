@@ -29,6 +29,7 @@ from ...domain.payments.payments import Payment
 from ...domain.payments.proofs import DeliveryProof
 from ...domain.payments.suspense import Suspense
 from ...domain.people.payment_notes import PaymentNotes
+from ...domain.receipts.receipts import FiscalReceipt
 from ...domain.refunds import suspense_returns
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.settlement import (
@@ -99,6 +100,8 @@ async def forget_payments(ports: Ports, unit: Unit, payments: Sequence[Payment])
     # Delete in the order in which a settlement writes, so that databases lock rows in one order.
     for payment in payments:
         remove_payment(unit, payment)
+    receipts = await unit[FiscalReceipt].find(payment_id=OneOf(ids))
+    _take_away(unit, FiscalReceipt, receipts)
     _take_away(unit, Refund, refunds)
     _take_away(unit, Suspense, suspended)
     _take_away(unit, Correction, corrections)
@@ -106,8 +109,8 @@ async def forget_payments(ports: Ports, unit: Unit, payments: Sequence[Payment])
     _take_away(unit, UnknownOutcome, await _of_ids(unit, UnknownOutcome, ids))
     _take_away(unit, PaymentNotes, await _of_ids(unit, PaymentNotes, ids))
     _take_away(unit, LinkAnswers, await _of_ids(unit, LinkAnswers, ids))
-    await _take_jobs(unit, (*payments, *refunds, *suspended))
-    await _take_keys(unit, (*payments, *refunds))
+    await _take_jobs(unit, (*payments, *refunds, *suspended, *receipts))
+    await _take_keys(unit, (*payments, *refunds, *receipts))
     await _take_lines(unit, payments, refunds, corrections)
     await _take_back(ports, unit, (*payments, *refunds, *suspended))
     return len(payments)
@@ -250,7 +253,9 @@ async def _take_jobs(unit: Unit, objects: Iterable[Record]) -> None:
     _take_away(unit, Job, await _of_ids(unit, Job, ids))
 
 
-async def _take_keys(unit: Unit, objects: Iterable[Payment | PaymentLink | Refund | Subscription | Exchange]) -> None:
+async def _take_keys(
+    unit: Unit, objects: Iterable[Payment | PaymentLink | Refund | FiscalReceipt | Subscription | Exchange]
+) -> None:
     """Free the idempotency keys with which these objects were made. A key that now names another object stays."""
     made = {each.key_id: each.id for each in objects if each.key_id is not None}
     keys = await _of_ids(unit, IdempotencyKey, made)

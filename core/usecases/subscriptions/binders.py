@@ -16,6 +16,7 @@ from ...domain.subscriptions.subscriptions import (
 )
 from ..accounts.accounts import find_account
 from ..gateways.gateways import first_open
+from ..payments.receipt_records import has_register
 from ..payments.receipts import receipt_terms, takes_without
 from ..payments.route_refusals import outside_limits, routeless
 
@@ -60,7 +61,7 @@ async def pick_binder(ports: Ports, unit: Unit, subscription: Subscription) -> P
             raise outside_limits(routes)
         routes = fitting
     settings = (await find_account(unit, subscription.account_id)).settings
-    terms = receipt_terms(settings, routes, has_contact=False)
+    terms = receipt_terms(settings, routes, has_contact=False, has_register=has_register(ports, subscription.mode))
     able = [bank for bank in routes if takes_without(bank, terms)]
     if not able:
         raise receipts_lack(settings.receipt_lacks(has_contact=False))

@@ -29,6 +29,7 @@ from ..common.units import retrying, unit_of_work
 from ..operations.engine import bring, send, settle
 from ..payments.charge_effects import tell_exhaustion
 from ..payments.list import PaymentFilter, list_payments
+from ..payments.receipt_records import has_register
 from ..payments.receipts import receipt_terms, takes_without
 from ..payments.recurring import new_recurring_payment, no_subscription, own_subscription, save_subscription
 from ..payments.tallies import remove_payment
@@ -101,7 +102,8 @@ async def _take(ports: Ports, caller: Caller, subscription_id: str, order: Charg
         subscription = await own_subscription(unit, caller, subscription_id)
         bank = None if subscription is None else charger(ports, subscription.mandate_bank)
         settings = caller.account.settings
-        terms = None if bank is None else receipt_terms(settings, (bank,), has_contact=False)
+        by_register = has_register(ports, caller.mode)
+        terms = None if bank is None else receipt_terms(settings, (bank,), has_contact=False, has_register=by_register)
         case = ChargeCase(
             order=order,
             recurring=settings.recurring,
@@ -126,7 +128,7 @@ async def _take(ports: Ports, caller: Caller, subscription_id: str, order: Charg
             taken = verdict
         elif isinstance(verdict, MayCharge):
             if bank is not None and order.receipt is not None:
-                terms = receipt_terms(settings, (bank,), case.cart, has_contact=True)
+                terms = receipt_terms(settings, (bank,), case.cart, has_contact=True, has_register=by_register)
             payment, after = await _record(ports, unit, case, after, verdict, lock(payment_id), terms)
             taken = _Taken(payment=payment, subscription=after, is_new=True)
         else:

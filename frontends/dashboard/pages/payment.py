@@ -11,10 +11,10 @@ from ....core.domain.people.timeline import StepKind
 from ....core.usecases.common.encrypted import open_payer_name, open_private_data
 from ....core.usecases.overview.payment_timeline import ShownStep, read_timeline
 from ....core.usecases.payments.payments import get_payment
-from ....core.usecases.payments.receipt_sales import receipt_state
 from ....core.usecases.payments.transfers import list_transfers
 from ....core.usecases.people.payment_links import can_send_link, send_link
 from ....core.usecases.people.payment_notes import add_note, delete_note, list_notes
+from ....core.usecases.receipts.receipts import receipts_of
 from ....core.usecases.refunds.list import RefundFilter, list_refunds
 from ....core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from ....core.usecases.webhooks.events import EventQuery, list_events
@@ -39,14 +39,10 @@ from ..rows import Page, Redirect, get, post
 from ..texts import LANGUAGES, add
 from ..web import Ask, audited
 from .payments import badge
+from .receipts import receipt_table
 
 add(
     {
-        "payment.receipt": ("Receipt", "Чек"),
-        "receipt.by_bank": ("the bank sends it with the payment", "банк отправляет вместе с платежом"),
-        "receipt.after_payment": ("will be requested once paid", "запросим после оплаты"),
-        "receipt.requested": ("requested, not written yet", "запрошен, ещё не выбит"),
-        "receipt.written": ("written", "выбит"),
         "payment.timeline": ("What happened", "Что было"),
         "step.created": ("Created", "Создан"),
         "step.link_sent": ("Link sent to {to}", "Ссылка отправлена на {to}"),
@@ -121,11 +117,13 @@ async def payment(ask: Ask) -> Page:
         ask.ports, ask.caller, RefundFilter(payment_id=found.id, shop_id=found.shop_id), lambda: (1, _REFUNDS)
     )
     events = await list_events(ask.ports, ask.caller, EventQuery(object_id=found.id), 1, 20)
-    receipt = await receipt_state(ask.ports, found)
+    receipts = await receipts_of(ask.ports, found)
     steps = await read_timeline(ask.ports, ask.caller, found, refunds.records)
     transfers = await list_transfers(ask.ports, ask.caller, found.id, 1, 20)
-    blocks: list[Block] = [_facts(ask, found, names, receipt)]
+    blocks: list[Block] = [_facts(ask, found, names)]
     blocks.append(Timeline(ask.t("payment.timeline"), [_step(ask, each) for each in steps]))
+    if receipts:
+        blocks.append(receipt_table(ask, receipts, title=ask.t("receipts")))
     if transfers.records:
         blocks.append(
             Table(
@@ -240,7 +238,7 @@ async def _notes(ask: Ask, found: Payment) -> list[Block]:
     ]
 
 
-def _facts(ask: Ask, found: Payment, names: Any, receipt: str | None) -> Facts:
+def _facts(ask: Ask, found: Payment, names: Any) -> Facts:
     subscription = None
     if found.subscription_id is not None:
         subscription = Link(found.subscription_id[-12:], ask.to(f"/subscriptions/{found.subscription_id}"))
@@ -261,7 +259,6 @@ def _facts(ask: Ask, found: Payment, names: Any, receipt: str | None) -> Facts:
             (ask.t("payment.description"), found.description),
             (ask.t("payment.subscription"), subscription),
             (ask.t("payment.phone"), found.payer_contact),
-            (ask.t("payment.receipt"), None if receipt is None else ask.t.of("receipt", receipt)),
             (ask.t("created"), ask.at(found.created_at)),
             (ask.t("payment.expires_at"), ask.at(found.expires_at) if is_open else None),
             (ask.t("payment.paid_at"), ask.at(found.paid_at)),

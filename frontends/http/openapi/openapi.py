@@ -20,7 +20,7 @@ from .examples import refusal_examples, with_examples
 from .headers import HELP_HEADER, LETTER_HEADERS, RATE_HEADERS, RETRY_HEADER
 
 TAGS = (
-    "Payments", "Links", "Refunds", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Exports",
+    "Payments", "Links", "Refunds", "Receipts", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Exports",
     "Events", "Requests", "Account", "Sandbox", "Health",
 )  # fmt: skip
 """Tags in the order of the document."""

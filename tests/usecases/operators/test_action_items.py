@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.days import LONG_AGO
+from cambist.core.domain.days import LONG_AGO, iso
 from cambist.core.domain.exchanges.exchanges import ExchangeStatus
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.exchanges.reversals import LOST
@@ -21,6 +21,7 @@ from cambist.core.domain.payments.outcomes import Operation, UnknownOutcome
 from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.core.domain.payments.proofs import STUCK, DeliveryProof, ProofNetwork, ProofStatus
 from cambist.core.domain.payments.suspense import Suspense
+from cambist.core.domain.receipts.receipts import SHIFT, ReceiptStatus
 from cambist.core.domain.refunds.refunds import PendingReason, RefundStatus
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.webhooks.breaker import new_breaker
@@ -28,8 +29,6 @@ from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.common.encrypted import tag_action, tag_exchange, tag_withdrawal
 from cambist.core.usecases.operators.action_item import ActionItem
 from cambist.core.usecases.operators.action_items import read_action_items
-from cambist.core.usecases.payments.receipt_sales import SALE
-from cambist.core.usecases.refunds.receipts import BACK
 from cambist.ports.unreadable import UnreadableRow
 from cambist.ports.vault import Vault
 from tests.domain.exchange_kit import client, exchange
@@ -37,6 +36,7 @@ from tests.domain.refund_kit import payment, refund
 from tests.planting import beneath
 from tests.refund_app import RefundApp, open_refund_app
 from tests.usecases.operators.test_reencrypt import blank
+from tests.usecases.payments.test_receipts import fiscal_receipt
 
 Make = Callable[[datetime, Vault], Any]
 """Make an object whose state has not changed since the moment."""
@@ -240,18 +240,22 @@ async def test_healthy_record_is_no_action_item(app: RefundApp, make: Make) -> N
     assert await found(app, make(since, app.ports.vault)) == []
 
 
-@pytest.mark.parametrize(("kind", "of"), [(SALE, "payment"), (BACK, "refund")])
-async def test_receipts_that_are_not_written_for_an_hour_are_one_line(app: RefundApp, kind: Any, of: str) -> None:
+async def test_receipts_that_are_not_written_for_an_hour_are_one_line(app: RefundApp) -> None:
     since = app.app.clock.now()
-    rows = [kind.first(f"{of}_{number}", since + DAY, since + number * MOMENT) for number in range(2)]
+    rows = [fiscal_receipt(f"rcpt_{number}", since + number * MOMENT, ReceiptStatus.PENDING) for number in range(2)]
     await app.app.clock.advance((HOUR - MOMENT).total_seconds())
     assert await found(app, *rows) == []
     await app.app.clock.advance(MOMENT.total_seconds())
     [item] = await found(app)
-    assert (item.object_id, item.text) == (f"{of}_0", f"the receipt of a {of} is not written; see the log")
+    due = iso(since + SHIFT)
+    assert (item.object_id, item.text) == (
+        "rcpt_0",
+        f"not written; the shift ends at {due}: `cambist receipt list`",
+    )
     await app.app.clock.advance(MOMENT.total_seconds())
     [item] = await found(app)
-    assert (item.kind, item.since, item.text) == ("receipt", since, f"2 receipts of {of}s are not written; see the log")
+    text = f"2 receipts not written; the shift ends at {due}: `cambist receipt list`"
+    assert (item.kind, item.since, item.text) == ("receipt", since, text)
 
 
 async def test_items_of_all_kinds_are_listed_oldest_first(app: RefundApp) -> None:

@@ -2,7 +2,7 @@
 "Receipts")."""
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -17,27 +17,25 @@ from cambist.adapters.ids import SeededIds
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.accounts import receipts as words
 from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.days import iso
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.suspense import Suspense
+from cambist.core.domain.receipts.receipts import SHIFT, FiscalReceipt, ReceiptKind, ReceiptStatus, ReceiptWriter
 from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
-from cambist.core.usecases.common.schedule import FollowUp
 from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.operators.action_item import MOST
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.doctor import check_receipts
 from cambist.core.usecases.operators.findings import Level
-from cambist.core.usecases.payments.receipt_sales import SALE
 from cambist.core.usecases.payments.receipts import receipt_of
-from cambist.core.usecases.refunds.receipts import BACK
 from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.frontends.app.compose import Adapters
 from cambist.frontends.console.kinds.payments import _facts
 from cambist.ports import receipts
 from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus, RefundRequest, RefundState
 from cambist.ports.bank_simulator import Simulation
-from cambist.ports.jobs import Job
 from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateEvent, MandateSimulation
 from cambist.ports.receipts import Receipt, ReceiptItem, ReceiptNeed
 from tests.apps import TestApp, open_test_app
@@ -386,21 +384,41 @@ async def test_beside_a_bank_that_writes_none_their_payments_pass_it_by() -> Non
         assert "pass it by" in (await check_receipts(app.ports)).message
 
 
-@pytest.mark.parametrize("kind", [SALE, BACK], ids=["payments", "refunds"])
-async def test_oldest_waiting_receipt_is_named_whatever_its_id(app: TestApp, kind: FollowUp) -> None:
-    """More receipts than one read returns have waited less than an hour, and more have waited longer: ids do not rise
-    with time."""
+@pytest.mark.parametrize("status", [ReceiptStatus.PENDING, ReceiptStatus.FAILED])
+async def test_oldest_receipt_that_needs_a_person_is_named(app: TestApp, status: ReceiptStatus) -> None:
+    """More receipts than one read returns are fresh, and more are late: ids do not rise with time."""
     now = app.clock.now()
     fresh = [(f"a{number:03}", now) for number in range(MOST)]
     late = [(f"b{number:03}", now - timedelta(hours=2)) for number in range(MOST)]
     oldest = ("z", now - timedelta(hours=3))
     async with app.ports.storage.unit() as unit:
-        for object_id, since in (*fresh, *late, oldest):
-            unit[Job].add(kind.first(object_id, now + timedelta(hours=6), since))
+        for receipt_id, since in (*late, oldest, *(fresh if status is ReceiptStatus.PENDING else ())):
+            unit[FiscalReceipt].add(fiscal_receipt(receipt_id, since, status))
         await unit.commit()
     [waiting] = [each for each in (await read_action_items(app.ports)).found if each.kind == "receipt"]
     assert (waiting.object_id, waiting.since) == oldest
-    assert waiting.text.startswith(f"{MOST}+ receipts of ")
+    assert waiting.text.startswith(f"{MOST}+ receipts ")
+    assert f"the shift ends at {iso(oldest[1] + SHIFT)}" in waiting.text
+
+
+def fiscal_receipt(receipt_id: str, since: datetime, status: ReceiptStatus) -> FiscalReceipt:
+    return FiscalReceipt(
+        id=receipt_id,
+        account_id="acc_1",
+        mode=Mode.LIVE,
+        shop_id="shop",
+        payment_id="pay_1",
+        kind=ReceiptKind.SALE,
+        status=status,
+        amount=Rub(100_00),
+        writer=ReceiptWriter.BANK,
+        provider="till",
+        attempt_at=since,
+        created_at=since,
+        changed_at=since,
+        due_at=since + SHIFT,
+        failed_at=since if status is ReceiptStatus.FAILED else None,
+    )
 
 
 GS1M = {"format": "gs_1m", "value": "0104600000000008215Cup\x1d91EE10\x1d92abcdef=="}

@@ -1,0 +1,1 @@
+"""Receipts by 54-FZ: their progress at bank or register, lists, second receipts and corrections."""
