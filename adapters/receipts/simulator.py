@@ -13,7 +13,7 @@ import msgspec
 from ...ports.clock import Clock
 from ...ports.faults import OutcomeUnknown, Refused, Unavailable
 from ...ports.operation_log import OperationLog
-from ...ports.receipts import FiscalData, ReceiptRequest, ReceiptState, ReceiptStatus
+from ...ports.receipts import FiscalData, ReceiptKind, ReceiptRequest, ReceiptState, ReceiptStatus
 from ...ports.storage import Storage
 from ..script import ReceiptScript, begin_read, begin_write, end_write
 from .digest import digest_of
@@ -26,6 +26,9 @@ class SimulatedReceipt(msgspec.Struct, frozen=True, kw_only=True):
     """Record of one receipt."""
 
     digest: str
+    kind: ReceiptKind
+    total_kopecks: int
+    prepaid_kopecks: int
     written_at: datetime
     """Time on the receipt, from which on it is written."""
     failure: str | None = None
@@ -60,6 +63,9 @@ class SimulatedRegister:
         twist = await begin_write(self._clock, self.script.write)
         new = SimulatedReceipt(
             digest=digest_of(request),
+            kind=request.kind,
+            total_kopecks=request.receipt.total_kopecks,
+            prepaid_kopecks=request.prepaid_kopecks,
             written_at=self._clock.now() + self._takes,
         )
         try:

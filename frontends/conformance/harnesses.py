@@ -22,6 +22,7 @@ from ...ports.notifications import InboundNotification
 from ...ports.notifier import Notifier
 from ...ports.payouts import SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
+from ...ports.receipts import ReceiptKind, ReceiptRegister
 from . import uploads
 from .hidden import check_hidden as check_hidden
 from .hidden import check_name as check_name
@@ -145,6 +146,51 @@ class KycHarness(ProviderHarness):
     async def be_silent(self) -> None:
         """Let the verifier accept connections but not answer reads, from now on."""
         unplayed("a verifier that is silent")
+
+
+class AskedReceipt(msgspec.Struct, frozen=True, kw_only=True):
+    """The register's record of a receipt. Leave out the fields that its records do not keep."""
+
+    kind: ReceiptKind
+    total_kopecks: int
+    prepaid_kopecks: int | msgspec.UnsetType = msgspec.UNSET
+    """Part of the total that is reported as prepaid (tag 1215)."""
+    items: Sequence[str] | msgspec.UnsetType = msgspec.UNSET
+    """Names of the items, in order."""
+    email: str | None | msgspec.UnsetType = msgspec.UNSET
+
+
+class RegisterHarness(ProviderHarness):
+    """Harness of a cash register. Fixture `register_harness`."""
+
+    register: ReceiptRegister
+    corrects = frozenset({ReceiptKind.SALE_CORRECTION, ReceiptKind.REFUND_CORRECTION})
+    """Corrections that the register writes. For the others it raises NotSupported."""
+    finds_lost = True
+    """`find_receipt` finds a receipt whose answer was lost. If false, it may return None, and a repeat finds it."""
+    signs_notifications = True
+    """The register signs its notifications, so the adapter can detect forgeries."""
+
+    def another(self) -> ReceiptRegister:
+        """Return another adapter of the same name on the same storage, as a second process would have it."""
+        unplayed("a second process")
+
+    async def write(self, operation: str) -> None:
+        """Let the register write the receipt of this operation."""
+        unplayed("a receipt that is written")
+
+    async def reject(self, operation: str, quoted: str) -> None:
+        """Let the register reject the receipt of this operation, with a reason that quotes this text if its reasons are
+        free texts."""
+        unplayed("a receipt that is rejected")
+
+    async def asked(self, operation: str) -> Sequence[AskedReceipt]:
+        """Return all receipts of this operation that the register has, whatever their state."""
+        unplayed("the register's records")
+
+    async def notification(self, operation: str) -> InboundNotification:
+        """Return the notification that the register posts about the receipt of this operation, as it arrives."""
+        unplayed("notifications")
 
 
 class ChainHarness(ProviderHarness):

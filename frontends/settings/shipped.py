@@ -14,6 +14,7 @@ from ...adapters.files import factory as files
 from ...adapters.kyc.sumsub.factory import SUMSUB
 from ...adapters.payouts import factory as payouts
 from ...adapters.rates import factory as rates
+from ...adapters.receipts.atol.factory import ATOL
 from ...ports.settings import AdapterFactory
 
 SHIPPED: Mapping[str, Mapping[str, AdapterFactory[Any, Any]]] = {
@@ -25,7 +26,7 @@ SHIPPED: Mapping[str, Mapping[str, AdapterFactory[Any, Any]]] = {
     "payouts": {"tron": payouts.TRON, "evm": payouts.EVM, "bsc": payouts.BSC},
     "notifier": {},
     "files": {"s3": files.S3},
-    "receipts": {},
+    "receipts": {"atol": ATOL},
     "storage": {},
     "alarms": {
         "email": alarms.EMAIL,

@@ -12,6 +12,9 @@ from tests.tables import table
 _HOOKS: tuple[tuple[type[Any], str, tuple[Any, ...]], ...] = (
     *((harnesses.KycHarness, name, ("kyc_1",)) for name in ("verify", "fail", "withdraw", "asked", "notification")),
     *((harnesses.KycHarness, name, ()) for name in ("another", "be_silent")),
+    *((harnesses.RegisterHarness, name, ("rcp_1",)) for name in ("write", "asked", "notification")),
+    (harnesses.RegisterHarness, "reject", ("rcp_1", "")),
+    (harnesses.RegisterHarness, "another", ()),
     (harnesses.ChainHarness, "show", (Network.TRON, "f" * 64, TransactionState.FINAL)),
     (harnesses.ChainHarness, "parties", (Network.TRON, "f" * 64)),
     (harnesses.DepositsHarness, "restarted", ()),

@@ -129,7 +129,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
     ),
     "files": (FileStore, UploadReceiver, ElsewhereFiles),
     "rates": (RateSource, RateSimulator),
-    "receipts": (ReceiptBank, Notifications),
+    "receipts": (ReceiptBank, ReceiptFinder, Notifications),
     "alarms": (Alarms, TellsMerchants),
 }
 """Protocols of each port that the core checks by isinstance, and protocols whose calls are counted."""

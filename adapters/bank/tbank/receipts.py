@@ -20,7 +20,7 @@ from ....ports.receipts import (
     TaxSystem,
     Vat,
 )
-from .countries import COUNTRIES
+from ...countries import COUNTRIES
 
 
 class ReceiptFormat(StrEnum):

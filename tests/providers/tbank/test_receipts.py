@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.adapters.bank.tbank.countries import COUNTRIES
 from cambist.adapters.bank.tbank.receipts import ReceiptFormat, receipt_fields
+from cambist.adapters.countries import COUNTRIES
 from cambist.frontends.conformance.receipts import AGENTS, SUPPLIER, receipt
 from cambist.ports.faults import Refused
 from cambist.ports.receipts import AgentType, MarkCode, MarkFormat, Measure, PaymentSubject, Receipt, UserAttribute

@@ -1,0 +1,1 @@
+"""ATOL Online, a cloud cash register (docs/providers/atol.md)."""
