@@ -39,6 +39,10 @@ class Urls(msgspec.Struct, frozen=True, kw_only=True):
         """Return the payer's page of a payment."""
         return f"{self.pay_url}/p/{payment_id}"
 
+    def confirmation_page(self, payment_id: str, key: str) -> str:
+        """Return the page that confirms a payment."""
+        return f"{self.pay_url}/p/{payment_id}/confirmation/{key}"
+
     def link_page(self, link_id: str) -> str:
         """Return the payer's page of a payment link."""
         return f"{self.pay_url}/l/{link_id}"

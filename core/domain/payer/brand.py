@@ -53,8 +53,3 @@ def brand_of(account: Account, shop: Shop | None) -> Brand:
         success_text=shop.brand_success_text or own.success_text,
         logo_id=shop.logo_id or own.logo_id,
     )
-
-
-def short_number(object_id: str) -> str:
-    """Return the last eight characters of an id, which a payer can read out."""
-    return object_id[-8:]

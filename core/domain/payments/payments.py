@@ -150,6 +150,8 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     payment_method: str
     created_at: datetime
     expires_at: datetime
+    number: str | None = None
+    """Last eight characters of the id, which payers read out to support."""
     actual_amount: Rub | None = None
     amount_usdt: Usdt | None = None
     external_id: str | None = None
@@ -239,6 +241,11 @@ def moved_to(payment: Payment, trigger: PaymentTrigger, **changes: Any) -> Payme
     """
     status = PAYMENT_MOVES.move(payment.status, trigger)
     return msgspec.structs.replace(payment, status=status, sequence=payment.sequence + 1, **changes)
+
+
+def short_number(payment_id: str) -> str:
+    """Return the end of a payment's id, which a payer can read out."""
+    return payment_id[-8:]
 
 
 def announced(payment: Payment) -> Payment:

@@ -22,11 +22,12 @@ BUDGETS: Mapping[str, Budget] = {
     "code": Budget(5, timedelta(minutes=15)),
     "email": Budget(5, timedelta(hours=1)),
     "link": Budget(30, timedelta(hours=1)),
+    "confirmation": Budget(5, timedelta(days=1)),
     "ask": Budget(10, timedelta(hours=1)),
 }
 """By the kind of attempt: a browser in which the person signed in before, all other browsers together, addresses that
 nobody has, confirmations by a signed-in person, one-time codes, requests for a new e-mail address, payment links by
-mail, and requests for a second person that write to the others."""
+mail, confirmations of one payment by mail, and requests for a second person that write to the others."""
 
 
 class GuessCount(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,6 +52,13 @@ _EN: Texts = {
         "Open this link before {until}, Moscow time:\n{link}\n\n"
         "If you ordered nothing there, ignore this letter.\n\n{seller}",
     ),
+    "confirmation": (
+        "Your payment to {shop}: {amount} RUB",
+        "You paid {amount} RUB to {shop} on {when}, Moscow time.\n\n"
+        "The confirmation, also to print:\n{link}\n\n"
+        "It is not a fiscal receipt: the shop sends that separately.\n"
+        "Number for the shop's support: {number}\n{seller}",
+    ),
 }
 
 _RU: Texts = {
@@ -101,6 +108,13 @@ _RU: Texts = {
         "{shop} просит оплатить {amount} ₽.\n\n"
         "Откройте ссылку до {until} по московскому времени:\n{link}\n\n"
         "Если вы там ничего не заказывали, ничего не делайте.\n\n{seller}",
+    ),
+    "confirmation": (
+        "Ваш платёж: {shop}, {amount} ₽",
+        "Вы заплатили {amount} ₽, получатель — {shop}, {when} по московскому времени.\n\n"
+        "Подтверждение, его можно распечатать:\n{link}\n\n"
+        "Это не кассовый чек: чек магазин пришлёт отдельно.\n"
+        "Номер для поддержки магазина: {number}\n{seller}",
     ),
 }
 

@@ -54,6 +54,7 @@ _CLIENTS = 2000
 """Number of newest clients whose phones are decrypted to compare the last digits. Payments show these digits, so
 LOOKED_AT payments are compared."""
 _TAIL = re.compile(r"\*{0,3}([0-9]{4})\Z")
+_NUMBER = re.compile(r"[0-9a-f]{8}\Z", re.IGNORECASE)
 _WHOLE = re.compile(r"\+[0-9]{7,11}([0-9]{4})\Z")
 _HASH = re.compile(r"(?:0x)?[0-9a-f]{64}\Z")
 
@@ -140,7 +141,9 @@ async def search(ports: Ports, text: str) -> list[Hit]:
         return []
     hits: list[Hit] = []
     # An external id may hold characters that no id of ours contains.
-    ours: tuple[Look, ...] = (_by_id, _by_operation, _by_hash, _by_phone, _by_tail) if storable(wanted) else ()
+    ours: tuple[Look, ...] = (
+        (_by_id, _by_operation, _by_hash, _by_phone, _by_tail, _by_number) if storable(wanted) else ()
+    )
     for look in (*ours, _by_external_id, _by_part):
         async with ports.storage.unit() as unit:
             hits += await look(ports, unit, wanted)
@@ -250,13 +253,24 @@ async def _by_tail(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
     tail = match[1]
     limit = 0 if wanted.startswith("+") else _CLIENTS
     clients = await unit[Client].find(order="-id", limit=limit, readable=True)
-    oldest = await unit[Payment].find(order="-id", offset=LOOKED_AT - 1, limit=1, readable=True)
-    newest = Between(oldest[0].id if oldest else None)
-    payments = await unit[Payment].find(payer_contact=f"***{tail}", id=newest, order="-id", limit=MOST, readable=True)
+    payments = await _newest_payments(unit, payer_contact=f"***{tail}")
     return [
         *(hit("client", each, f"phone ***{tail}") for each in clients if _ends(ports, each, tail)),
         *(hit("payment", each, f"phone ***{tail}") for each in payments),
     ]
+
+
+async def _newest_payments(unit: Unit, **criteria: Any) -> list[Payment]:
+    oldest = await unit[Payment].find(order="-id", offset=LOOKED_AT - 1, limit=1, readable=True)
+    newest = Between(oldest[0].id if oldest else None)
+    return await unit[Payment].find(**criteria, id=newest, order="-id", limit=MOST, readable=True)
+
+
+async def _by_number(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
+    """Find payments by the number that payers read out: the last eight characters of the id."""
+    if not _NUMBER.match(wanted):
+        return []
+    return [hit("payment", each, "short number") for each in await _newest_payments(unit, number=wanted.lower())]
 
 
 def _ends(ports: Ports, client: Client, tail: str) -> bool:

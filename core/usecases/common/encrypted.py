@@ -105,6 +105,14 @@ def saved_views_aad(membership_id: str) -> str:
     return f"saved_views.views:{membership_id}"
 
 
+_KEY_LENGTH = 32
+
+
+def confirmation_key(vault: Vault, payment_id: str) -> str:
+    """Return the part of the address of a payment's confirmation that nobody can guess."""
+    return vault.fingerprint(f"confirmation:{payment_id}").hex()[:_KEY_LENGTH]
+
+
 def private_aad(payment_id: str) -> str:
     return f"payments.private:{payment_id}"
 

@@ -19,7 +19,7 @@ from ...domain.payments.payment_links import PaymentLink
 from ...domain.payments.payments import RETRIES_MOST, FailureReason, LinkKind, Payment, PaymentStatus
 from ...domain.subscriptions.subscriptions import Subscription
 from ..common.account_time import find_test_clock, in_test_time
-from ..common.encrypted import require_pay_to
+from ..common.encrypted import confirmation_key, require_pay_to
 from ..common.simulated import is_simulated
 from ..gateways.polling import hurry_poll
 from ..payments.opening import WATCH
@@ -82,6 +82,8 @@ class PayerView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the bank is a simulator: no money moves, and the page says so."""
     actions: tuple[PayerAction, ...]
     """Actions that the simulator's panel offers now; empty with a real bank."""
+    confirmation: str | None = None
+    """Address of the payment's confirmation, once it is paid."""
     can_retry: bool = False
     """Whether a button makes another payment of the same order."""
     newest_id: str | None = None
@@ -122,6 +124,7 @@ async def view(ports: Ports, payment_id: str, *, opened: bool = False) -> PayerV
         await _hurry_poll(ports, payment)
     if present.face is Face.WAITING:
         require_pay_to(ports.vault, payment)
+    confirmation = ports.urls.confirmation_page(payment.id, confirmation_key(ports.vault, payment.id))
     return PayerView(
         id=payment.id,
         standing=present,
@@ -141,6 +144,7 @@ async def view(ports: Ports, payment_id: str, *, opened: bool = False) -> PayerV
         test_mode=payment.mode is Mode.TEST,
         simulated=is_simulated(ports, payment.bank),
         actions=actions(ports, payment, present.face),
+        confirmation=confirmation if present.face is Face.PAID else None,
         can_retry=may_retry(account, payment, present.face) and len(attempts) <= RETRIES_MOST,
         newest_id=attempts[-1].id if attempts[-1].id != payment.id else None,
     )

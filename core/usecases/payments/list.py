@@ -51,6 +51,8 @@ class PaymentSearch(PaymentFilter, frozen=True, kw_only=True):
     """A filter of people: also by what they know of a payment. Only searches and exports take it."""
 
     amount_rub: str | None = None
+    number: str | None = None
+    """The last eight characters of the id."""
     phone_tail: str | None = None
     """The last four digits of the payer's phone."""
     email_digest: str | None = None
@@ -215,6 +217,8 @@ def _amount(text: str) -> Rub:
 
 def _contact(asked: PaymentSearch) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    if asked.number is not None:
+        found["number"] = asked.number
     if asked.phone_tail is not None:
         if not _TAIL.match(asked.phone_tail):
             raise shape_error("phone_tail", "has four digits")

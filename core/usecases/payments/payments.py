@@ -16,7 +16,7 @@ from ...domain.errors import Refusal
 from ...domain.ids import canonical_uuid
 from ...domain.payments.orders import Case, PaymentOrder, ReadOrder, judge, kept_metadata
 from ...domain.payments.payer_contact import contact_mask, has_receipt_contact, private_data
-from ...domain.payments.payments import ASKING, OPEN, PENDING, Opening, Payment, lifetime
+from ...domain.payments.payments import ASKING, OPEN, PENDING, Opening, Payment, lifetime, short_number
 from ..accounts.access import RECENT
 from ..accounts.terminals import offered_terminal, terminal_of
 from ..common.encrypted import payer_email_digest, private_aad, require_pay_to
@@ -112,6 +112,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder, key_id: st
     )
     return msgspec.structs.replace(
         payment,
+        number=short_number(payment_id),
         method_id=None if terminal is None else terminal.id,
         private=None if private is None else ports.vault.encrypt(private, private_aad(payment_id)),
         payer_contact=contact_mask(order),

@@ -31,6 +31,7 @@ class Reading(StrEnum):
     """Meaning of the text of a search."""
 
     ORDER = "order"
+    NUMBER = "number"
     EMAIL = "email"
     PHONE = "phone"
     AMOUNT = "amount"
@@ -55,6 +56,7 @@ _MONEY = re.compile(r"([0-9]{1,9})(?:[.,]([0-9]{1,2}))?\s*(₽|RUB|руб\.?|р\
 _GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])")
 _TAIL = re.compile(r"(?:\*{3})?([0-9]{4})\Z", re.ASCII)
 _PHONE = re.compile(r"\+?[0-9]{6,11}([0-9]{4})\Z", re.ASCII)
+_NUMBER = re.compile(r"[0-9a-f]{8}\Z", re.IGNORECASE)
 _PUNCTUATION = re.compile(r"[\s()\-]")
 
 
@@ -75,6 +77,8 @@ def readings_of(text: str) -> list[Reading]:
     found = [] if len(text) > EXTERNAL_ID_LONGEST or _UNSTORABLE.search(text) else [Reading.ORDER]
     if email_key(text) is not None:
         return [Reading.EMAIL, *found]
+    if _NUMBER.match(text):
+        found.append(Reading.NUMBER)
     money, phone = _amount(text), _tail(text)
     if money is not None and (phone is None or not text.isdigit()):
         found.append(Reading.AMOUNT)
@@ -103,6 +107,8 @@ def read_as(vault: Vault, caller: Caller, asked: PaymentFilter, reading: Reading
     match reading:
         case Reading.ORDER:
             return PaymentSearch(**{**fields, "external_id": text})
+        case Reading.NUMBER:
+            return PaymentSearch(**fields, number=text.lower())
         case Reading.EMAIL:
             digest = payer_email_digest(vault, caller, text)
             return PaymentSearch(**fields, email_digest=None if digest is None else digest.hex())

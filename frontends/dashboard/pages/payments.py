@@ -54,6 +54,7 @@ add(
         "method.recurring": ("subscription", "подписка"),
         "reading": ("Searched as", "Искали как"),
         "reading.order": ("Order number", "Номер заказа"),
+        "reading.number": ("Payment number", "Номер платежа"),
         "reading.email": ("E-mail", "Почта"),
         "reading.phone": ("Phone", "Телефон"),
         "reading.amount": ("Amount", "Сумма"),

@@ -14,6 +14,7 @@ from ....core.domain.payer.window import FINAL_FACES, Face
 from ....core.domain.payments.payments import FailureReason
 from ....core.usecases.accounts.logos import get_logo
 from ....core.usecases.payer import window as payer_window
+from ....core.usecases.payer.confirmation import Mailed, confirmation_view, mail_confirmation
 from ....core.usecases.payer.retry import Problem, press_retry
 from ....core.usecases.payer.window import PayerAction
 from ....ports.bundle import Ports
@@ -22,7 +23,7 @@ from ..edge.streams import Sight, WindowStreams
 from ..packed import asset
 from .live_page import LivePage
 from .page_limit import PageLimit
-from .pages import Asked, is_foreign, is_opened, language_of, see_other, wished_language
+from .pages import Asked, html_page, is_foreign, is_opened, language_of, read_form, see_other, wished_language
 from .window_page import WindowPage, millis
 
 _SLOW = {Face.EXPIRED: 5.0, Face.REVIEW: 5.0}
@@ -57,6 +58,28 @@ def window_router(
             return window.notifications.say(request, retried.problem, _PROBLEMS[retried.problem])
         return see_other(page.link(retried.payment_id or "", wished_language(request)))
 
+    @route("/{payment_id:str}/confirmation/{key:str}", http_method=["GET", "HEAD"], include_in_schema=False)
+    async def confirmation(request: Asked, payment_id: FromPath[str], key: FromPath[str]) -> Response[str]:
+        return await shown(request, payment_id, key)
+
+    @post("/{payment_id:str}/confirmation/{key:str}", include_in_schema=False)
+    async def mail(request: Asked, payment_id: FromPath[str], key: FromPath[str]) -> Response[str]:
+        if is_foreign(request):
+            return window.notifications.say(request, "rejected", 403)
+        typed, language = (await read_form(request)).get("email", ""), language_of(request)
+        mailed = await mail_confirmation(ports, payment_id, key, typed, language, limit.address(request))
+        if mailed is None:
+            return window.notifications.say(request, "closed", 404)
+        return await shown(request, payment_id, key, mailed)
+
+    async def shown(request: Asked, payment_id: str, key: str, said: Mailed | None = None) -> Response[str]:
+        view = await confirmation_view(ports, payment_id, key)
+        if view is None:
+            return window.notifications.say(request, "closed", 404)
+        language = language_of(request)
+        body = page.confirmation(view, language, wished_language(request), said)
+        return html_page(body, language, 200 if said is None else _MAILED[said])
+
     @route("/logos/{logo_id:str}", http_method=["GET", "HEAD"], include_in_schema=False)
     async def logo(logo_id: FromPath[str]) -> Response[bytes]:
         found = await get_logo(ports, logo_id)
@@ -70,10 +93,11 @@ def window_router(
             return _kept(None, "text/plain")
         return _kept(text.encode(), "text/css")
 
-    return window.router("/p", limit, file, logo, colors, retry)
+    return window.router("/p", limit, file, logo, colors, retry, confirmation, mail)
 
 
 _PROBLEMS = {Problem.BUSY: 429, Problem.AWAY: 503}
+_MAILED = {Mailed.SENT: 200, Mailed.WRONG: 422, Mailed.BUSY: 429}
 _UNCHANGING = {
     "Cache-Control": "public, max-age=31536000, immutable",
     "Content-Security-Policy": "default-src 'none'; sandbox",

@@ -8,9 +8,11 @@ from urllib.parse import quote
 import msgspec
 from markupsafe import Markup
 
+from ....core.domain.days import MOSCOW
 from ....core.domain.money import Rub
 from ....core.domain.payer.window import FINAL_FACES, RETURN_SECONDS, Face, leads_nowhere
 from ....core.domain.payments.payments import FailureReason
+from ....core.usecases.payer.confirmation import ConfirmationView, Mailed
 from ....core.usecases.payer.window import ClosedView, PayerView, half_of
 from ..templates import Templates, read_asset
 from .window_texts import LANGUAGE_NAMES, TEXTS
@@ -185,6 +187,24 @@ class WindowPage:
             links={part: self.link(view.id, wish, f"/{part}") for part in ("events", "state", "simulate", "retry")},
             newest=None if view.newest_id is None else self.link(view.newest_id, wish),
             switch=_switch(""),
+        )
+
+    def confirmation(self, view: ConfirmationView, language: str, wish: str | None, said: Mailed | None = None) -> str:
+        """Render the confirmation of a payment."""
+        here = self.link(view.id, wish, f"/confirmation/{view.key}")
+        return self.draw(
+            "confirmation.html",
+            TEXTS[language],
+            language,
+            view=view,
+            said=said,
+            amount=print_amount(view.amount, language),
+            refunded=None if view.refunded is None else print_amount(view.refunded, language),
+            when=f"{view.paid_at.astimezone(MOSCOW):%d.%m.%Y %H:%M}",
+            monogram=monogram(view.shop_name),
+            here=here,
+            refresh=None,
+            switch={code: self.link(view.id, code, f"/confirmation/{view.key}") for code in TEXTS},
         )
 
     def notification(self, kind: str, language: str, *, here: str = "", refresh: int | None = None) -> str:
