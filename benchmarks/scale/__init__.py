@@ -1,0 +1,1 @@
+"""What an operation costs as the database grows (docs/scaling.md)."""
