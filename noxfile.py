@@ -297,6 +297,15 @@ def changelog(session: nox.Session) -> None:
 
 
 @dev_session
+def record(session: nox.Session) -> None:
+    """Record the public names of this version, which no later state may lack. `-- database`, at a release, also records
+    a database with data, which every later version has to upgrade (docs/versioning.md)."""
+    session.run("python", "-m", "tests.public_surface")
+    if "database" in session.posargs:
+        session.run("python", "-m", "tests.recorded_database")
+
+
+@dev_session
 def pictures(session: nox.Session) -> None:
     """Take the picture of the payer window. Needs Chromium."""
     session.run("python", "docs/pictures.py")

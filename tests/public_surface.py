@@ -1,12 +1,12 @@
 """Everything public of this version (docs/versioning.md), as text, so that a later version can be compared with it.
 
-`python -m tests.public_surface FILE` writes it. A release records its own as `tests/recorded/VERSION.json`;
-`tests/architecture/test_public.py` then holds every later version against it.
+`python -m tests.public_surface` (`nox -s record`) writes it to `tests/recorded/VERSION.json`;
+`tests/architecture/test_public.py` compares every later state with it. The record of a version that is not released yet
+may be written anew when something is removed; afterwards it stays as it is.
 """
 
 import inspect
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 import click
 import msgspec
 
+import cambist
 from cambist.adapters.storage.sql.schema import metadata
 from cambist.core.domain.errors import CATALOGUE
 from cambist.frontends.cli.main import cli
@@ -41,7 +42,9 @@ def surface() -> Surface:
         "settings": sorted(OPTIONS),
         "names": sorted(_names()),
         "schema": sorted(
-            f"{table.name}.{column.name}" for table in metadata().sorted_tables for column in table.columns
+            f"{each.table.name}.{each.name}: {each.type}"
+            for table in metadata().sorted_tables
+            for each in table.columns
         ),
     }
 
@@ -60,7 +63,19 @@ def _operations(document: Any) -> Iterator[str]:
 
 def _fields(schemas: Any) -> Iterator[str]:
     for name, schema in schemas.items():
-        yield from (f"{name}.{field}" for field in schema.get("properties", ()))
+        for field, described in schema.get("properties", {}).items():
+            yield f"{name}.{field}: {_form(described)}"
+            yield from (f"{name}.{field} = {value}" for value in described.get("enum", ()))
+
+
+def _form(described: Any) -> str:
+    """Return the type of a field, without what may be widened: bounds, enumerated values and texts."""
+    if "anyOf" in described:
+        return " | ".join(_form(each) for each in described["anyOf"])
+    if described.get("type") == "array":
+        return f"[{_form(described.get('items', {}))}]"
+    named: str = described.get("$ref", "").rpartition("/")[2] or str(described.get("type", "any"))
+    return named
 
 
 def _commands(command: click.Command, path: str) -> Iterator[str]:
@@ -78,10 +93,16 @@ def _commands(command: click.Command, path: str) -> Iterator[str]:
 def _names() -> Iterator[str]:
     """Names of the public modules, with the public members that our classes define."""
     for name, found in public_objects():
-        yield name
+        yield from _with_parameters(name, found)
         for each in inspect.classify_class_attrs(found) if inspect.isclass(found) else ():
             if not each.name.startswith("_") and each.defining_class.__module__.startswith("cambist"):
-                yield f"{name}.{each.name}"
+                yield from _with_parameters(f"{name}.{each.name}", getattr(found, each.name, None))
+
+
+def _with_parameters(name: str, found: Any) -> Iterator[str]:
+    yield name
+    if inspect.isfunction(found):
+        yield from (f"{name}({each})" for each in inspect.signature(found).parameters if each != "self")
 
 
 def public_objects() -> Iterator[tuple[str, Any]]:
@@ -94,4 +115,5 @@ def public_objects() -> Iterator[tuple[str, Any]]:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(f"{json.dumps(surface(), indent=1)}\n", "utf-8")
+    RECORDED.mkdir(exist_ok=True)
+    (RECORDED / f"{cambist.__version__}.json").write_text(f"{json.dumps(surface(), indent=1)}\n", "utf-8")
