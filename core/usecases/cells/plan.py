@@ -23,7 +23,7 @@ from ...domain.cells import AccountMove, Departure
 from ...domain.chains import ChainHead
 from ...domain.exchanges.exchanges import DirectionSwitch, Exchange
 from ...domain.exchanges.funds import ExchangeTransfer
-from ...domain.exports.exports import Export, ExportChunk
+from ...domain.exports.exports import Export, ExportChunk, chunk_range
 from ...domain.gateways.gateways import Gateway, GatewayCount, own_id
 from ...domain.installation import Installation
 from ...domain.kyc.clients import Client
@@ -63,6 +63,7 @@ from ...domain.people.people import (
 from ...domain.people.views import SavedViews
 from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ...domain.refunds.refunds import Refund
+from ...domain.reports.reports import Report
 from ...domain.settlement.rates import KnownRate
 from ...domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem, item_ids
 from ...domain.settlement.withdrawals import Withdrawal
@@ -76,6 +77,9 @@ from ...domain.webhooks.resends import ResendRun
 
 AT_ONCE = 500
 """Rows that are read, compared and written together."""
+
+_CHUNKS = 20
+"""Chunks of registers that are moved together, since they are large."""
 
 Batches = AsyncIterator[Sequence[Any]]
 
@@ -156,6 +160,12 @@ async def _items(storage: Storage, found: Found) -> Batches:
             yield batch
 
 
+async def _chunks(storage: Storage, found: Found) -> Batches:
+    for report_id in found.ids.get(Report, ()):
+        async for batch in storage.scan(ExportChunk, batch=_CHUNKS, id=Between(*chunk_range(report_id))):
+            yield batch
+
+
 def _attempts(storage: Storage, found: Found) -> Batches:
     return _of_ids(storage, Attempt, found.attempts)
 
@@ -198,10 +208,12 @@ ROWS: tuple[Rows, ...] = (
     _own(ResendRun),
     _own(Invitation),
     _own(PaymentNotes),
+    _own(Report),
     _beside(LinkAnswers, Payment),
     _beside(LinkTotals, PaymentLink),
     _beside(DeliveryProof, Payment),
     Rows(SettlementItem, _items),
+    Rows(ExportChunk, _chunks),
     Rows(SettlementBatch, _batches),
     Rows(Attempt, _attempts),
     Rows(Gateway, _gateways),
@@ -225,7 +237,7 @@ ROWS: tuple[Rows, ...] = (
 )
 """Tables in the order of the walk: a table comes after those whose ids lead to its rows."""
 
-PARENTS = frozenset((PaymentLink, Payment, Settlement, Membership))
+PARENTS = frozenset((PaymentLink, Payment, Settlement, Membership, Report))
 """Tables whose ids are remembered during the walk."""
 
 BY_HAND: Mapping[type[Any], str] = {
@@ -248,8 +260,7 @@ BY_HAND: Mapping[type[Any], str] = {
 STAYS: Mapping[type[Any], str] = {
     ChainHead: "each cell has its own chains",
     DirectionSwitch: "an operator's, for one cell",
-    Export: "a file that is deleted after a day; people make it anew",
-    ExportChunk: "as its export",
+    Export: "a file that is deleted after a day, with its chunks; people make it anew",
     GuessCount: "guards the sign-in of one cell",
     UsedChallenge: "guards the sign-in of one cell",
     ResetToken: "a person's link; it ends by itself",
