@@ -12,6 +12,7 @@ from .chain import ChainWatcher
 from .clock import Ids, TestTimeClock
 from .counters import RateCounters
 from .deposits import DepositWatchers
+from .documents import Documents
 from .files import FileStore
 from .kyc import KycVerifier
 from .mailer import Mailer
@@ -84,6 +85,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     passwords: PasswordHasher
     passkeys: PasskeyVerifier
     spreadsheets: Spreadsheets
+    documents: Documents
     mailer: Mailer | None = None
     """Sends letters to merchants' people; None: e-mail is not connected, and links are shown to operators instead."""
     messenger: Messenger | None = None

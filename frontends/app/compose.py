@@ -9,6 +9,7 @@ import msgspec
 from ...adapters.bank.simulator.simulator import SimulatedBank
 from ...adapters.clock import ShiftingClock, SystemClock, VirtualClock
 from ...adapters.counters.memory import MemoryCounters
+from ...adapters.documents.pdf import PdfDocuments
 from ...adapters.files.local import LocalFiles
 from ...adapters.ids import SeededIds, SystemIds
 from ...adapters.passkeys.webauthn import WebauthnPasskeys
@@ -162,6 +163,7 @@ async def open_app(
             passwords=Argon2Passwords(),
             passkeys=WebauthnPasskeys(urls.app_url),
             spreadsheets=XlsxSpreadsheets(),
+            documents=PdfDocuments(settings.issuer),
             mailer=providers.mailer,
             messenger=providers.messenger(),
             test_data_days=settings.test_data_days,

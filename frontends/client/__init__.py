@@ -34,7 +34,16 @@ from .payments import (
 )
 from .receipts import Fiscal, Receipt, ReceiptKind, ReceiptStatus
 from .refunds import PendingReason, Refund, RefundStatus
-from .reports import BalanceParts, PastBalance, Report, ReportFormat, ReportKind, ReportStatus, ReportTotal
+from .reports import (
+    BalanceParts,
+    PastBalance,
+    Report,
+    ReportDocument,
+    ReportFormat,
+    ReportKind,
+    ReportStatus,
+    ReportTotal,
+)
 from .request_log import LoggedRequest
 from .requests import Amount, Request
 from .retries import Retries
@@ -145,6 +154,7 @@ __all__ = [
     "RefundStatus",
     "Registration",
     "Report",
+    "ReportDocument",
     "ReportFormat",
     "ReportKind",
     "ReportStatus",

@@ -26,6 +26,13 @@ class ReportFormat(OpenEnum):
     XLSX = "xlsx"
 
 
+class ReportDocument(OpenEnum):
+    """Document of a report."""
+
+    ACT = "act"
+    AGENT_REPORT = "agent_report"
+
+
 class ReportStatus(OpenEnum):
     """Status of a report."""
 
@@ -129,6 +136,14 @@ class Reports(Group[Face]):
             read=bytes,
             repeatable=True,
             query={name: value for name, value in asked.items() if value is not None},
+        )
+
+    @operation
+    def document(self, report_id: str, *, kind: ReportDocument | str | None = None) -> Request[bytes]:
+        """Return the act or the agent's report of a report that is ready, as PDF in Russian."""
+        query = {} if kind is None else {"kind": str(kind)}
+        return Request(
+            method="GET", path=at("reports", report_id, "document"), read=bytes, repeatable=True, query=query
         )
 
     @operation

@@ -51,6 +51,7 @@ from .pages.payments import PAYMENTS
 from .pages.people import PEOPLE
 from .pages.receipts import RECEIPTS
 from .pages.refunds import REFUNDS
+from .pages.reports import REPORTS
 from .pages.resends import RESENDS
 from .pages.sign_in import SIGN_IN
 from .pages.stream import STREAM
@@ -64,7 +65,7 @@ log = logging.getLogger("cambist.dashboard")
 
 ROWS: tuple[Row, ...] = (
     *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *PAYMENT_LINKS, *VIEWS, *REFUNDS, *RECEIPTS, *EXPORTS, *TRADE, *CLIENTS,
-    *MONEY, *DEVELOPERS, *RESENDS,
+    *MONEY, *REPORTS, *DEVELOPERS, *RESENDS,
     *ACCOUNT, *BRAND, *APPROVALS, *NOTIFICATIONS, *PEOPLE, *STREAM,
 )  # fmt: skip
 

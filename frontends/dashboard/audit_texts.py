@@ -30,6 +30,8 @@ add(
         "action.exchange.return": ("exchange's money sent back", "деньги обмена возвращены"),
         "action.export.delete": ("export deleted", "выгрузка удалена"),
         "action.export.download": ("export downloaded", "выгрузка скачана"),
+        "action.report.download": ("report downloaded", "отчёт скачан"),
+        "action.report.order": ("report ordered", "заказан отчёт"),
         "action.export.order": ("export ordered", "заказана выгрузка"),
         "action.key.create": ("API key created", "создан ключ API"),
         "action.key.end": ("API key ended", "ключ API отозван"),

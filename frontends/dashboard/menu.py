@@ -40,6 +40,7 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, PersonRight | None], ...]], ...]
         "menu.money",
         (
             ("/balance", "balance", PersonRight.MONEY),
+            ("/reports", "reports", PersonRight.MONEY),
             ("/payouts", "payouts", PersonRight.MONEY),
         ),
     ),

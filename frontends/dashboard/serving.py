@@ -21,7 +21,7 @@ SECTIONS = frozenset(
             "approvals",
             "links",
         ),
-        *("counter", "receipts"),
+        *("counter", "receipts", "reports"),
     )
 )
 """First parts of the paths of its pages, below the path of `app_url`."""

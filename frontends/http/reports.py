@@ -11,8 +11,10 @@ from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
+from ...core.domain.errors import read_choice
 from ...core.domain.money import Rub, Usdt
 from ...core.domain.reports.reports import Report, ReportFormat, ReportKind, ReportOrder, Sums
+from ...core.usecases.reports.documents import DocumentKind, report_document
 from ...core.usecases.reports.reports import (
     ReportFilter,
     balance_at,
@@ -160,6 +162,14 @@ async def file(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIA
     return ASGIStreamingResponse(iterator=parts, media_type=MEDIA_TYPES[ReportFormat(form)], headers=headers)
 
 
+async def document(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    report = await get_report(ports, caller, request.id)
+    kind = read_choice("kind", request.query.get("kind") or "act", DocumentKind)
+    made_pdf = await ports.documents.pdf(report_document(ports, caller, report, kind, "ru"))
+    headers = {"Content-Disposition": f'attachment; filename="{kind}_{report.file_name}.pdf"'}
+    return ASGIStreamingResponse(iterator=[made_pdf], media_type="application/pdf", headers=headers)
+
+
 async def past_balance(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
     last = await balance_at(ports, caller, request.query.get("at"))
     return answer(
@@ -228,6 +238,17 @@ REPORTS = (
             Query("shop_id", "Only rows of this shop.", UUID),
         ),
         refusals={**_NO_REPORT, 409: ("REPORT_NOT_READY",), 422: ("EXPORT_TOO_LARGE",)},
+    ),
+    Operation(
+        "download_report_document",
+        "get",
+        "/api/v1/reports/{report_id}/document",
+        "Reports",
+        "Download the act or the agent's report of a report, as PDF in Russian",
+        document,
+        also_as="application/pdf",
+        query=(Query("kind", "The document.", {"enum": [*DocumentKind], "default": "act"}),),
+        refusals={**_NO_REPORT, 409: ("REPORT_NOT_READY",)},
     ),
     Operation(
         "get_balance_at",

@@ -36,6 +36,9 @@ class VaultKey(Masked, frozen=True):
     key: bytes
 
 
+_ISSUER_LONGEST = 500
+
+
 def read_cell(raw: Any) -> str:
     text = read_text(raw)
     if not CELL_NAME.match(text):
@@ -161,6 +164,13 @@ def read_address(raw: Any) -> str:
     if not is_web_address(text):
         raise ValueError("must be an http or https URL without user, query and fragment")
     return text
+
+
+def read_issuer(raw: Any) -> str:
+    """Read one line of text."""
+    if not isinstance(raw, str) or len(raw) > _ISSUER_LONGEST or not raw.isprintable():
+        raise ValueError(f"must be one line of at most {_ISSUER_LONGEST} characters")
+    return raw.strip()
 
 
 def read_rub(raw: Any) -> Rub:

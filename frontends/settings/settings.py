@@ -27,6 +27,7 @@ from .readers import (
     read_database,
     read_direct_database,
     read_guarded,
+    read_issuer,
     read_networks,
     read_operator_key,
     read_pepper,
@@ -146,6 +147,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     base_url: Annotated[str, setting("public address of the API for merchants", read_address)] = ""
     pay_url: Annotated[str, setting("public address of the payment window for payers", read_address)] = ""
     app_url: Annotated[str, setting("public address of hosted pages", read_address)] = ""
+    issuer: Annotated[
+        str, setting("name and details of the operator in acts and agents' reports of merchants", read_issuer)
+    ] = ""
     trusted_proxies: Annotated[
         tuple[IPv4Network | IPv6Network, ...],
         setting(

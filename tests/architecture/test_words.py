@@ -12,7 +12,7 @@ PLACES = (
     *("core", "ports", "adapters", "frontends", "cambist", "deploy", "docs", "examples", "changes"),
     *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "pyproject.toml"),
 )
-BINARY = (".png", ".svg", ".lock", ".woff2", ".ico", ".txt")
+BINARY = (".png", ".svg", ".lock", ".woff2", ".ico", ".txt", ".ttf")
 
 WORDS = {
     "house": "app",

@@ -25,7 +25,7 @@ NOT_REPEATABLE = {
 }  # fmt: skip
 
 
-FILES = {"download_export", "download_export_by_link", "download_report"}
+FILES = {"download_export", "download_export_by_link", "download_report", "download_report_document"}
 """Operations that answer with a file."""
 
 
