@@ -30,10 +30,11 @@ from cambist.core.usecases.refunds.waiting import retry_waiting
 from cambist.core.usecases.settlement import settlement
 from cambist.core.usecases.settlement.settlement import open_batch, settle_batch, settle_now
 from cambist.core.usecases.settlement.withdrawals import every_withdrawal, pay_out_now
+from cambist.frontends.conformance.registers import request_of
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Held
 from cambist.ports.remittances import RemittanceRequest
-from tests.apps import TestApp
+from tests.apps import TestApp, open_test_app
 from tests.charge_app import open_charge_app
 from tests.invariants import everything
 from tests.payout_kit import WALLET
@@ -216,6 +217,16 @@ async def test_every_call_that_sends_to_a_live_provider_is_refused() -> None:
             await bank.remit(RemittanceRequest(operation="op", phone="+79990000000", bank_id="bank1", amount_kopecks=1))
         await sender.state(transfer)
         assert await bank.find_refund("ref_1") is None
+
+
+async def test_register_of_a_held_copy_writes_no_receipt() -> None:
+    async with open_test_app(receipts="simulator") as app:
+        await hold(app.ports, Because.BY_HAND)
+        register, request = app.ports.register, request_of()
+        assert register is not None
+        with pytest.raises(Held):
+            await register.write_receipt(request)
+        assert await register.find_receipt(request) is None
 
 
 async def test_the_bank_of_a_held_copy_is_not_judged_by_it() -> None:
