@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
@@ -171,7 +169,7 @@ def test_dead_citation_is_reported(line: str) -> None:
     assert [*faults(line)]
 
 
-@pytest.mark.parametrize(
+@table(
     "line",
     [
         "(docs/refunds.md)",

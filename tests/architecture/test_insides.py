@@ -8,7 +8,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 
 from cambist.adapters.aiohttp_insides import INSIDES as AIOHTTP
@@ -144,7 +143,7 @@ del aiohttp.client_proto.ResponseHandler, uvicorn.protocols.http.flow_control.Fl
 """
 
 
-@pytest.mark.parametrize("spoil", [_UNKNOWN_VERSIONS, _MISSING_NAMES], ids=["unknown versions", "missing names"])
+@table("spoil", [_UNKNOWN_VERSIONS, _MISSING_NAMES], ids=["unknown versions", "missing names"])
 def test_service_runs_on_the_public_interface_and_says_so(spoil: str) -> None:
     """A payment is made and its webhook delivered, and the server stops, with neither library's private names."""
     ran = subprocess.run(

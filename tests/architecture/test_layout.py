@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
 FLOORS = ("core", "ports", "adapters", "frontends")
@@ -36,7 +36,7 @@ def test_no_file_lies_deeper_than_floor_wing_subject_file() -> None:
     assert deep == []
 
 
-@pytest.mark.parametrize("module", ["cambist.core.usecases.payments.payments", "cambist.ports.bundle", "cambist"])
+@table("module", ["cambist.core.usecases.payments.payments", "cambist.ports.bundle", "cambist"])
 def test_the_core_loads_no_library_but_msgspec(module: str) -> None:
     script = f"import sys, {module}; print(*[name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -7,11 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
-import pytest
-
 from cambist.core import usecases
 from cambist.core.usecases.operation_kinds import OPERATION_KINDS
 from cambist.core.usecases.operations.operation import Operation
+from tests.tables import table
 
 ROOMS = sorted(
     {
@@ -30,7 +29,7 @@ def left_to_the_engine(tree: ast.Module) -> list[str]:
     return names + ["except" for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)]
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=lambda room: "/".join(Path(room).parts[-2:]))
+@table("room", ROOMS, ids=lambda room: "/".join(Path(room).parts[-2:]))
 def test_a_room_of_a_row_leaves_faults_units_and_jobs_to_the_engine(room: str) -> None:
     assert left_to_the_engine(ast.parse(Path(room).read_text())) == []
 

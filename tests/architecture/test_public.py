@@ -10,8 +10,6 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import get_type_hints
 
-import pytest
-
 import cambist
 import cambist.client
 import cambist.testing
@@ -70,7 +68,7 @@ class TestPublicPlace:
             assert text, name
             assert len(re.sub(r"\(docs/[^)]*\)|See docs/.*", "", text).strip()) > 8, name
 
-    @pytest.mark.parametrize(
+    @table(
         "error",
         [
             cambist.Refusal("VALIDATION_ERROR", "no", status=422, details={"path": "x"}, retry_after=5),

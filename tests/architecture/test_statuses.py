@@ -121,7 +121,7 @@ def test_every_way_of_writing_one_is_seen(line: str) -> None:
     assert list(writes(ast.parse(f"def slip():\n    {line}"))) == ["slip"]
 
 
-@pytest.mark.parametrize(
+@table(
     "line",
     [
         "Payment(status=first)",

@@ -5,8 +5,6 @@ import asyncio
 import hashlib
 import hmac
 
-import pytest
-
 from cambist.core.domain.notifications import MOST
 from cambist.frontends.http.notifications import LIMIT
 from cambist.ports import InboundNotification, Notification, Received
@@ -82,7 +80,7 @@ async def test_flood_of_genuine_notifications_makes_one_job_an_operation() -> No
         assert await world.jobs() == []
 
 
-@pytest.mark.parametrize("spelling", ["/api/v1/notices/{0}", "/api//v1/notices//{0}/", "/api/v1/notices/{0}?a=b"])
+@table("spelling", ["/api/v1/notices/{0}", "/api//v1/notices//{0}/", "/api/v1/notices/{0}?a=b"])
 async def test_a_notification_is_counted_as_one_however_its_path_is_spelt(spelling: str) -> None:
     async with watched(notifications_per_minute=60) as app:
         base, rest = app.address.split("/api/v1/notices/")

@@ -42,6 +42,7 @@ from tests.invariants import everything, noted
 from tests.kyc_kit import KycApp
 from tests.servers import service_url
 from tests.subscription_app import bound
+from tests.tables import table
 from tests.usecases.webhooks.test_deliveries import BAD
 
 PHONE = "+79161237788"
@@ -81,7 +82,7 @@ def found_in(content: bytes) -> list[str]:
     return [name for name, text in CANARIES.items() if any(each in content for each in spellings(text))]
 
 
-@pytest.mark.parametrize("text", CANARIES.values())
+@table("text", CANARIES.values())
 def test_search_finds_every_spelling(text: str) -> None:
     """Otherwise the searches below would miss data that is there."""
     for before in range(3):

@@ -11,6 +11,7 @@ from cambist.core.usecases.accounts import accounts
 from cambist.frontends.http.edge.streams import PER_ADDRESS, PER_PAGE, Seat, WindowStreams
 from cambist.frontends.server.server import running
 from cambist.frontends.settings.settings import Settings
+from tests.tables import table
 
 
 @asynccontextmanager
@@ -64,7 +65,7 @@ async def test_an_address_has_thirty_streams_and_who_leaves_makes_room() -> None
             pytest.fail("nobody was let in after one had left")
 
 
-@pytest.mark.parametrize("other", [Seat(page="b", address="a"), Seat(page="a", address="b")], ids=["page", "address"])
+@table("other", [Seat(page="b", address="a"), Seat(page="a", address="b")], ids=["page", "address"])
 def test_closed_stream_is_forgotten(other: Seat) -> None:
     streams = WindowStreams()
     with streams.taken(Seat(page="a", address="a")), streams.taken(other):

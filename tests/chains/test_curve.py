@@ -55,13 +55,13 @@ class TestSigning:
         assert made[:64].hex() == signature
         assert recover(made, digest) == private.public
 
-    @pytest.mark.parametrize("number", [0, N, N + 1, 2**256 - 1])
+    @table("number", [0, N, N + 1, 2**256 - 1])
     def test_number_outside_the_order_is_no_key(self, number: int) -> None:
         with pytest.raises(ValueError, match="no") as raised:
             PrivateKey(number.to_bytes(32))
         assert number.to_bytes(32).hex() not in str(raised.value)
 
-    @pytest.mark.parametrize("size", [0, 31, 33])
+    @table("size", [0, 31, 33])
     def test_key_of_another_length_is_refused(self, size: int) -> None:
         with pytest.raises(ValueError, match="32 bytes"):
             PrivateKey(b"\1" * size)
@@ -113,7 +113,7 @@ class TestRecovery:
 
 
 class TestPoints:
-    @pytest.mark.parametrize("raw", [b"", b"\0", b"\2" + b"\xff" * 32, b"\4" + b"\1" * 64, b"\5" * 33, b"\2" * 32])
+    @table("raw", [b"", b"\0", b"\2" + b"\xff" * 32, b"\4" + b"\1" * 64, b"\5" * 33, b"\2" * 32])
     def test_bytes_off_the_curve_are_refused(self, raw: bytes) -> None:
         with pytest.raises(ValueError):  # noqa: PT011 - OpenSSL's words
             read_point(raw)

@@ -70,7 +70,7 @@ class TestAccountKey:
     def test_account_key_is_not_shown_in_its_repr(self) -> None:
         assert XPUB not in repr(AccountKey(XPUB))
 
-    @pytest.mark.parametrize("number", [-1, 1 << 31])
+    @table("number", [-1, 1 << 31])
     def test_there_is_no_address_beyond_the_numbers(self, number: int) -> None:
         with pytest.raises(ValueError, match="no such"):
             AccountKey(XPUB).payload(number)
@@ -81,7 +81,7 @@ class TestKeccak:
         empty = "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
         assert keccak256(b"").hex() == empty
 
-    @pytest.mark.parametrize("size", [0, 1, 135, 136, 137, 272, 300])
+    @table("size", [0, 1, 135, 136, 137, 272, 300])
     def test_but_for_its_padding_it_is_sha3(self, size: int) -> None:
         data = random.Random(size).randbytes(size)
         assert sponge(data, 6) == hashlib.sha3_256(data).digest()
@@ -99,7 +99,7 @@ class TestSpelling:
         assert EVM.write(payload) == "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
         assert EVM.read(EVM.write(payload)) == EVM.read(EVM.write(payload).lower()) == payload
 
-    @pytest.mark.parametrize(
+    @table(
         ("spelling", "text"),
         [
             (EVM, "0xf39fd6e51aad88F6F4ce6aB8827279cffFb92266"),
@@ -118,7 +118,7 @@ class TestSpelling:
 
 
 class TestUnits:
-    @pytest.mark.parametrize(
+    @table(
         ("network", "amount", "units"),
         [
             (Network.TRON, 490_000_000, 490_00000000),

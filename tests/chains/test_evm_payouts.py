@@ -36,6 +36,7 @@ from tests.chains.fronts import Front
 from tests.chains.harnesses import KEY
 from tests.chains.world import ChainWorld, chain_world
 from tests.contracts.storage_kit import START
+from tests.tables import table
 
 Patch = pytest.MonkeyPatch
 UNITS = 250 * 10**8
@@ -486,7 +487,7 @@ class TestSettings:
                     app.ports.senders.on("live", "tron")
                 assert app.ports.senders.on("test", "tron") is test, "exchanges of test mode go on"
 
-    @pytest.mark.parametrize(
+    @table(
         ("given", "said"),
         [
             ({}, "set CAMBIST_BSC_NODES and CAMBIST_BSC_KEY"),

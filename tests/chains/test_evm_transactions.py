@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from cambist.adapters.payouts.evm import rlp
 from cambist.adapters.payouts.evm.transaction import Fees, Transaction, Transfer, read, read_transfer, tx_hash
 from cambist.adapters.payouts.signer import KeySigner
+from tests.tables import table
 
 EIP_155 = (
     "f86c098504a817c800825208943535353535353535353535353535353535353535880de0b6b3a76400008025a028ef61340bd939bc2195fe5375"
@@ -68,7 +69,7 @@ async def test_the_example_of_web3() -> None:
     assert tx_hash(raw) == "d8f64a42b57be0d565f385378db2f6bf324ce14a594afc05de90436e9ce01f60"
 
 
-@pytest.mark.parametrize(("nonce", "value", "gas", "tip", "most", "published"), BESU)
+@table(("nonce", "value", "gas", "tip", "most", "published"), BESU)
 async def test_the_vectors_of_eip_1559(nonce: int, value: int, gas: int, tip: int, most: int, published: str) -> None:
     made = Transaction(chain_id=7822, nonce=nonce, fees=Fees(most, tip), gas=gas, to=AAAA, value=value)
     raw = await raw_of(made, BESU_KEY)
@@ -89,7 +90,7 @@ def test_rlp_is_read_as_it_is_written(item: rlp.Item) -> None:
     assert rlp.decoded(rlp.encoded(item)) == item
 
 
-@pytest.mark.parametrize(
+@table(
     ("item", "published"),
     [
         (b"dog", "83646f67"),
@@ -122,7 +123,7 @@ def test_malformed_transaction_is_a_value_error(raw: bytes) -> None:
         assert reading is not read
 
 
-@pytest.mark.parametrize(
+@table(
     "wrong",
     [
         bytes.fromhex(EIP_155) + b"\0",

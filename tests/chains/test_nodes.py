@@ -20,6 +20,7 @@ from cambist.testing import ProviderAnswer, ProviderFault
 from tests.chains.fronts import Front, TronFront
 from tests.chains.harnesses import KEY
 from tests.chains.world import SOMEBODY, ChainWorld
+from tests.tables import table
 
 BSC = Network.BSC
 HASH = "ab" * 32
@@ -337,7 +338,7 @@ class TestNode:
         assert KEY not in str(raised.value)
         assert len(str(raised.value)) < 300
 
-    @pytest.mark.parametrize("url", ["http://node.example/", "ftp://127.0.0.1", "https://", "https://h:99999", "x"])
+    @table("url", ["http://node.example/", "ftp://127.0.0.1", "https://", "https://h:99999", "x"])
     def test_only_addresses_that_nobody_can_listen_at_are_taken(self, url: str) -> None:
         with pytest.raises(NotConfigured) as raised:
             Node("tron node 1", url.replace("://", f"://{KEY}@"), VirtualClock())

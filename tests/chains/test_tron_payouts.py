@@ -36,6 +36,7 @@ from cambist.ports.operation_log import OperationLog
 from cambist.testing import ProviderAnswer, ProviderFault, ProviderRequest
 from tests.chains.tron_network import PACE, USDT, TronNetwork
 from tests.contracts.storage_kit import START
+from tests.tables import table
 
 KEY = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"
 API_KEY = "an-api-key-that-must-not-show"
@@ -218,7 +219,7 @@ class TestBytes:
                 continue
             assert reading is protobuf.decoded or reading(raw)
 
-    @pytest.mark.parametrize(
+    @table(
         "extra",
         [
             {10: b"a memo"},
@@ -232,7 +233,7 @@ class TestBytes:
         with pytest.raises(ValueError, match="as we build it"):
             read(more)
 
-    @pytest.mark.parametrize("key", ["", "hunter2", "0" * 64, "f" * 64, "0x12"])
+    @table("key", ["", "hunter2", "0" * 64, "f" * 64, "0x12"])
     def test_invalid_key_is_refused_without_being_quoted(self, key: str) -> None:
         with pytest.raises(NotConfigured) as caught:
             KeySigner(key)
@@ -671,7 +672,7 @@ class TestSettings:
             await self.check(harness.network, tron_api=("http://127.0.0.1:1",))
         assert "/wallet/getaccountresource" not in {each.path for each in harness.network.requests}
 
-    @pytest.mark.parametrize(
+    @table(
         ("given", "said"),
         [
             ({}, "set CAMBIST_TRON_NODES and CAMBIST_TRON_KEY"),

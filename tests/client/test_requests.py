@@ -72,7 +72,7 @@ def test_records_without_an_id_are_not_read_twice() -> None:
     assert listed.walk({2: ["5"]}, lambda name: {"name": name}) == ["5", "4", "2", "1"]
 
 
-@pytest.mark.parametrize("wrong", [0.1, True, None])
+@table("wrong", [0.1, True, None])
 def test_an_amount_is_never_a_float(wrong: Any) -> None:
     with pytest.raises(TypeError):
         Payments.create.request(amount_rub=wrong)
@@ -85,7 +85,7 @@ def test_amounts_are_decimal_strings_on_the_wire(given: Any, sent: str) -> None:
     assert msgspec.json.decode(body) == {"amount_rub": sent}
 
 
-@pytest.mark.parametrize("wrong", ["", ".", ".."])
+@table("wrong", ["", ".", ".."])
 def test_an_id_cannot_lead_to_another_path(wrong: str) -> None:
     with pytest.raises(ValueError, match="id"):
         Payments.get.request(wrong)

@@ -19,6 +19,7 @@ from cambist.ports.bank_simulator import BankSimulator, Simulation
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Stale, Unavailable
 from cambist.ports.notes import ProviderNote
 from tests.contracts.bank_kit import LIFETIME, OPERATION, PAID, START, Busy, World
+from tests.tables import table
 
 
 @pytest.fixture
@@ -397,7 +398,7 @@ class TestStorageProblem:
         with pytest.raises(OutcomeUnknown):
             await world.bank().create_invoice(world.request())
 
-    @pytest.mark.parametrize("is_cancelled", [False, True])
+    @table("is_cancelled", [False, True])
     async def test_report_on_a_drawn_invoice_may_be_repeated(self, is_cancelled: bool) -> None:
         """Its page may have been written, and nothing was reported on it yet."""
         world = World()

@@ -75,7 +75,7 @@ class TestScript:
 
 
 class TestStorageProblem:
-    @pytest.mark.parametrize("problem", [Unavailable("no answer"), Stale("somebody was quicker")])
+    @table("problem", [Unavailable("no answer"), Stale("somebody was quicker")])
     async def test_unanswered_write_is_an_unknown_outcome_until_repeated(self, problem: Fault) -> None:
         world = World()
         storage = world.storage = Busy(world.clock)

@@ -23,6 +23,7 @@ from tests.contracts.bank_kit import (
     left,
     sent,
 )
+from tests.tables import table
 
 S = RefundStatus
 
@@ -184,7 +185,7 @@ class TestScript:
 
 
 class TestStorageProblem:
-    @pytest.mark.parametrize(
+    @table(
         ("problem", "spared"),
         [(Unavailable("no answer"), 0), (Unavailable("no answer"), 1), (Stale("somebody was quicker"), 1)],
     )

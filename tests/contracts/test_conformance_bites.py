@@ -378,7 +378,7 @@ def test_each_check_of_a_suite_says_its_rule() -> None:
     assert silent == []
 
 
-@pytest.mark.parametrize("name", [*_HOOKS])
+@table("name", [*_HOOKS])
 async def test_skip_of_a_harness_names_the_method_to_override(name: str) -> None:
     with pytest.raises(pytest.skip.Exception, match=f"override .*`{name}`"):
         await _played(name)

@@ -5,7 +5,6 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import msgspec
-import pytest
 
 from cambist.adapters.chain.simulator import SimulatedChain
 from cambist.adapters.deposits.simulator import SimulatedDeposits
@@ -15,6 +14,7 @@ from cambist.ports.deposits import Deposit
 from cambist.ports.faults import Refused, Unavailable
 from tests.contracts.biting import Planted, check_bite, named
 from tests.contracts.harnesses import SimulatedChainHarness, SimulatedDepositsHarness
+from tests.tables import table
 
 
 class ChangesTransfers(SimulatedChain):
@@ -369,11 +369,11 @@ async def depositing(_: AsyncExitStack, adapter: type[Any] | None) -> SimulatedD
     return SimulatedDepositsHarness(adapter or SimulatedDeposits)
 
 
-@pytest.mark.parametrize("bug", WATCHERS, ids=named)
+@table("bug", WATCHERS, ids=named)
 async def test_watcher_with_a_planted_bug_fails_by_its_rule(bug: Planted) -> None:
     await check_bite(bug, watching)
 
 
-@pytest.mark.parametrize("bug", DEPOSITS, ids=named)
+@table("bug", DEPOSITS, ids=named)
 async def test_deposits_with_a_planted_bug_fail_by_their_rule(bug: Planted) -> None:
     await check_bite(bug, depositing)

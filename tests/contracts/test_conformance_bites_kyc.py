@@ -4,7 +4,6 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import msgspec
-import pytest
 
 from cambist.adapters.kyc.simulator import SimulatedVerifier
 from cambist.frontends.conformance import kyc
@@ -12,6 +11,7 @@ from cambist.ports.faults import OutcomeUnknown, Refused, Unavailable
 from cambist.ports.kyc import Check, CheckRequest, CheckStatus, NoAnswer, Purpose
 from tests.contracts.biting import Planted, check_bite, named
 from tests.contracts.harnesses import VerifierHarness
+from tests.tables import table
 
 
 class SendsNoKey(SimulatedVerifier):
@@ -266,6 +266,6 @@ async def opened(_: AsyncExitStack, adapter: type[Any] | None) -> VerifierHarnes
     return VerifierHarness(adapter or SimulatedVerifier)
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=named)
+@table("bug", BUGS, ids=named)
 async def test_verifier_with_a_planted_bug_fails_by_its_rule(bug: Planted) -> None:
     await check_bite(bug, opened)

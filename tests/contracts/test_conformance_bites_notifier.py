@@ -13,6 +13,7 @@ from cambist.frontends.conformance import notifier as of_notifiers
 from cambist.frontends.conformance.harnesses import NotifierHarness
 from cambist.ports.notifier import RETRY_AFTER_MAX, Answer, DeliveryResult, WebhookRequest
 from tests.contracts.biting import Planted, check_bite, named
+from tests.tables import table
 
 ELSEWHERE = "https://elsewhere.example/hook"
 
@@ -289,6 +290,6 @@ async def opened(_: AsyncExitStack, adapter: type[Any] | None) -> InboxHarness:
     return InboxHarness(adapter or InboxNotifier)
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=named)
+@table("bug", BUGS, ids=named)
 async def test_notifier_with_a_planted_bug_fails_by_its_rule(bug: Planted) -> None:
     await check_bite(bug, opened)

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-import pytest
 
 from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.frontends.conformance import payout_faults, payouts
@@ -14,6 +13,7 @@ from cambist.ports.payouts import SentTransfer, SignedTransfer, TransferState
 from tests.contracts.biting import Planted, check_bite, named
 from tests.contracts.harnesses import SimulatedPayoutsHarness
 from tests.contracts.payouts_kit import ADDRESS
+from tests.tables import table
 
 
 class SendsAHundredfold(SimulatedSender):
@@ -342,6 +342,6 @@ async def opened(_: AsyncExitStack, adapter: type[Any] | None) -> SimulatedPayou
     return SimulatedPayoutsHarness(adapter)
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=named)
+@table("bug", BUGS, ids=named)
 async def test_wallet_with_a_planted_bug_fails_by_its_rule(bug: Planted) -> None:
     await check_bite(bug, opened)

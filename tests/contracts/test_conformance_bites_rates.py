@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
-import pytest
 
 from cambist.adapters.clock import VirtualClock
 from cambist.frontends.conformance import rates
@@ -15,6 +14,7 @@ from cambist.frontends.conformance.harnesses import RatesHarness
 from cambist.ports.faults import Fault, NotConfigured, Refused, Unavailable
 from cambist.ports.rates import RateQuote
 from tests.contracts.biting import Planted, check_bite, named
+from tests.tables import table
 
 KEY = "desk-secret-key"
 
@@ -244,6 +244,6 @@ async def opened(_: AsyncExitStack, adapter: type[Any] | None) -> DeskHarness:
     return DeskHarness(adapter or DeskRates)
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=named)
+@table("bug", BUGS, ids=named)
 async def test_rate_source_with_a_planted_bug_fails_by_its_rule(bug: Planted) -> None:
     await check_bite(bug, opened)

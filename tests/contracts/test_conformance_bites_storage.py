@@ -10,7 +10,6 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import msgspec
-import pytest
 
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.memory.memory import MemoryStorage
@@ -39,6 +38,7 @@ from cambist.ports.jobs import Job
 from cambist.ports.storage import Snapshot, Storage, Unit
 from cambist.ports.tools import WakeUp
 from tests.contracts.biting import Planted, check_bite, named
+from tests.tables import table
 
 _EVER = 2**62
 _SECOND = 1_000_000
@@ -526,6 +526,6 @@ async def opened(stack: AsyncExitStack, adapter: type[Any] | None) -> StorageLoc
     return place
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=named)
+@table("bug", BUGS, ids=named)
 async def test_storage_with_a_planted_bug_fails_by_its_rule(bug: Planted) -> None:
     await check_bite(msgspec.structs.replace(bug, suite=on_places(bug.suite)), opened)

@@ -29,6 +29,7 @@ from tests.contracts.payouts_kit import (
     World,
     signed_by,
 )
+from tests.tables import table
 
 
 @pytest.fixture
@@ -157,7 +158,7 @@ class TestState:
 
 
 class TestSenders:
-    @pytest.mark.parametrize(("decimals", "step"), [(6, 100), (8, 1), (18, 1)])
+    @table(("decimals", "step"), [(6, 100), (8, 1), (18, 1)])
     def test_the_step_is_the_smallest_part_of_the_network(self, decimals: int, step: int) -> None:
         assert SenderCapabilities(network=Network.TRON, decimals=decimals).step == step
 

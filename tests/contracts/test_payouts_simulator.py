@@ -30,6 +30,7 @@ from tests.contracts.payouts_kit import (
     World,
     signed_by,
 )
+from tests.tables import table
 
 
 @pytest.fixture
@@ -216,7 +217,7 @@ class TestStorageProblem:
             await sender.state(signed)
 
 
-@pytest.mark.parametrize("mode", Mode)
+@table("mode", Mode)
 async def test_each_mode_has_a_wallet_of_its_own(mode: Mode) -> None:
     """Stored payouts carry the name: it never changes."""
     async with open_app(Settings(database_url="memory://"), clock=VirtualClock(START), ids=SeededIds()) as app:

@@ -320,7 +320,7 @@ class TestSimulator:
         other = SimulatedRates("simulator-rates-live", harness.storage, harness.clock)
         assert (await other.quote()).rate == RATE
 
-    @pytest.mark.parametrize("age", [0.0, 301.5, -60.0])
+    @table("age", [0.0, 301.5, -60.0])
     async def test_a_quote_may_be_old_or_of_the_future(self, age: float) -> None:
         harness = SimulatorHarness()
         await harness.made.simulate(RateSimulation(rate=RATE, age=age))
@@ -333,9 +333,7 @@ class TestSimulator:
         await harness.say(rate)
         assert str((await harness.source.quote()).rate) == rate
 
-    @pytest.mark.parametrize(
-        ("ending", "fault"), [(Ending.UNAVAILABLE, Unavailable), (Ending.NOT_CONFIGURED, NotConfigured)]
-    )
+    @table(("ending", "fault"), [(Ending.UNAVAILABLE, Unavailable), (Ending.NOT_CONFIGURED, NotConfigured)])
     async def test_the_script_brings_about_every_fault_once(self, ending: Ending, fault: type[Fault]) -> None:
         harness = SimulatorHarness()
         harness.script.quote.append(Twist(ending=ending))

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.people.roles import PersonRight, Role, grant
 from cambist.core.usecases.accounts.accounts import create_account
@@ -164,7 +162,7 @@ def test_texts_have_the_same_values_in_both_languages() -> None:
         assert sorted(re.findall(r"\{\w+\}", english)) == sorted(re.findall(r"\{\w+\}", russian)), key
 
 
-@pytest.mark.parametrize("folder", ["pages", "."])
+@table("folder", ["pages", "."])
 def test_every_text_that_a_page_names_exists(folder: str) -> None:
     for path in sorted((Path(FOLDER) / folder).glob("*.py")):
         for key in re.findall(r'ask\.t\("([^"]+)"', path.read_text("utf-8")):

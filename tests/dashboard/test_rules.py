@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import cambist
 from cambist.core.domain.errors import CATALOGUE, FieldFault, Refusal
 from cambist.core.domain.people.roles import Role
@@ -17,6 +15,7 @@ from cambist.frontends.dashboard.rules import sentence_of
 from cambist.frontends.dashboard.texts import PAIRS, Texts
 from tests.apps import TestApp
 from tests.dashboard.browser import in_test_mode, joined
+from tests.tables import table
 
 ROOT = Path(cambist.__file__).resolve().parent
 SOURCES = (
@@ -109,7 +108,7 @@ def refusals(path: Path) -> Iterator[Refusal]:
 RU, EN = Texts("ru"), Texts("en")
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@table("source", SOURCES)
 def test_every_rule_of_a_form_has_texts_of_the_dashboard(source: str) -> None:
     for refusal in refusals(ROOT / source):
         what = refusal.details or refusal.message

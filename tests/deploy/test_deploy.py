@@ -15,6 +15,7 @@ from cambist.frontends.settings.options import ALL_OPTIONS
 from cambist.frontends.settings.settings import OPTIONS, for_many_processes
 from cambist.frontends.settings.sources import CONFIG, load
 from tests.redis_servers import own_redis
+from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -169,7 +170,7 @@ def test_the_image_is_built_from_all_that_the_package_is_made_of() -> None:
     assert needed <= let_in
 
 
-@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+@table("path", UNITS, ids=lambda path: path.name)
 def test_units_are_confined_and_take_their_secrets_as_credentials(path: Path) -> None:
     said = unit(path)
     for name, value in {

@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from deploy.sbom import OWN, Pin, bill, read_lock
+from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -168,7 +169,7 @@ def test_nothing_is_listed_that_nobody_asks_for() -> None:
     assert reached == {*PINS, OWN}
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "build-requirements.lock"])
+@table("name", ["requirements.lock", "build-requirements.lock"])
 def test_each_file_has_a_hash_and_no_line_names_a_place(name: str) -> None:
     text = (DEPLOY / name).read_text("utf-8")
     pins = read_lock(text)
@@ -178,7 +179,7 @@ def test_each_file_has_a_hash_and_no_line_names_a_place(name: str) -> None:
     assert not re.search(r"^\s*-(?!-hash=)", text, re.MULTILINE), "no option, of an index least of all"
 
 
-@pytest.mark.parametrize("line", ["--index-url x", "-e .", "a @ https://a.example/a.whl", "a>=1", "a==1"])
+@table("line", ["--index-url x", "-e .", "a @ https://a.example/a.whl", "a>=1", "a==1"])
 def test_a_line_that_pins_nothing_is_no_lock(line: str) -> None:
     with pytest.raises(ValueError, match="no line"):
         read_lock(f"{line}\n")
@@ -227,7 +228,7 @@ class TestImages:
         assert {each.split()[0] for each in re.findall(r"^FROM (.+)$", DOCKERFILE, re.MULTILINE)} == {"${PYTHON}"}
         assert "syntax=" not in DOCKERFILE, "an image by its tag, too"
 
-    @pytest.mark.parametrize(
+    @table(
         ("image", "taken"),
         [
             (f"python:{PYTHON}-slim-bookworm@sha256:{'a' * 64}", True),

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from cambist.core.domain.accounts.rate_limit import API
 from cambist.core.domain.errors import CATALOGUE, Retry
 from cambist.frontends.http.operations import OPERATIONS
@@ -96,7 +94,7 @@ def test_a_code_that_a_page_names_has_that_status(page: Path) -> None:
         assert int(status) in (CATALOGUE[code].status, *CATALOGUE[code].variants), f"{status} {code}"
 
 
-@pytest.mark.parametrize(
+@table(
     ("page", "heading", "calls", "told_above"),
     [
         ("kyc.md", "Answers and errors", "/kyc/", {"SANDBOX_NOT_SUPPORTED"}),

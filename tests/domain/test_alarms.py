@@ -2,8 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from cambist.core.domain.alarms import (
     MOST_KNOWN,
     Known,
@@ -17,6 +15,7 @@ from cambist.core.domain.alarms import (
     recipient_of,
 )
 from cambist.ports.alarms import QuietHours
+from tests.tables import table
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -74,7 +73,7 @@ class TestNews:
         assert told(known(CALM), looked(worse), last=MINUTE) == (["calm"], [], False)
         assert told(known(worse), looked(CALM)) is None, "what is less urgent is no news"
 
-    @pytest.mark.parametrize("last", [timedelta(0), 14 * MINUTE])
+    @table("last", [timedelta(0), 14 * MINUTE])
     def test_problems_that_can_wait_are_gathered(self, last: timedelta) -> None:
         assert told((), looked(CALM), last=last) is None
         assert told(known(CALM, gone=2 * MINUTE), looked(), last=last) is None
@@ -125,12 +124,12 @@ def test_sent_message_adds_begun_problems_and_drops_ended_ones() -> None:
     assert left[-1].told_at == NOW
 
 
-@pytest.mark.parametrize("parts", [("email", None), ("email", "acc_1")])
+@table("parts", [("email", None), ("email", "acc_1")])
 def test_a_recipient_is_a_channel_and_perhaps_a_merchant(parts: tuple[str, str | None]) -> None:
     assert recipient_of(recipient_id(*parts)) == parts
 
 
-@pytest.mark.parametrize(
+@table(
     ("quiet", "hour", "covered"),
     [
         (QuietHours(start=22 * 60, end=8 * 60), 23, True),

@@ -79,7 +79,7 @@ class TestDecision:
     def test_each_variant(self, known: Attempts | None, now: datetime, decision: ChargeDecision) -> None:
         assert decide(known, now) == decision
 
-    @pytest.mark.parametrize("before", [HOUR, 3 * HOUR])
+    @table("before", [HOUR, 3 * HOUR])
     def test_a_period_that_ends_no_later_than_its_budget_is_not_exhausted(self, before: timedelta) -> None:
         """If the first attempt of the day is at 21:00, its three hours end with the day, and charges are allowed again
         in the next period."""

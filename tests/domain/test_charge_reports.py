@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
-import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
@@ -43,7 +42,7 @@ def charge(status: PaymentStatus = P.PENDING) -> Payment:
     )
 
 
-@pytest.mark.parametrize("late", [timedelta(0), 7 * HOUR, 400 * DAY])
+@table("late", [timedelta(0), 7 * HOUR, 400 * DAY])
 def test_money_of_a_charge_is_never_too_late(late: timedelta) -> None:
     """Decided: no payer lets it pass, only the bank's word ends it."""
     arrival = Arrival(id="t", amount=Rub(100_00), at=NOW + late)
@@ -51,7 +50,7 @@ def test_money_of_a_charge_is_never_too_late(late: timedelta) -> None:
     assert (decision.trigger, decision.arrival, decision.unapplied) == (T.PAID, arrival, ())
 
 
-@pytest.mark.parametrize("late", [timedelta(0), 2 * DAY, 400 * DAY])
+@table("late", [timedelta(0), 2 * DAY, 400 * DAY])
 def test_a_charge_never_expires(late: timedelta) -> None:
     assert decide_charge_report(charge(), Report(status=P.PENDING), NOW + late).trigger is None
 

@@ -127,7 +127,7 @@ class TestRules:
     def test_an_amount_is_a_decimal_string(self, text: str) -> None:
         assert answer(case(text)) == INVALID
 
-    @pytest.mark.parametrize("text", ["0", "0.00", "-5.00"])
+    @table("text", ["0", "0.00", "-5.00"])
     def test_an_amount_is_above_zero(self, text: str) -> None:
         assert answer(case(text)) == (400, "INVALID_AMOUNT")
 
@@ -141,7 +141,7 @@ class TestRules:
         wanted = None if status is S.ACTIVE else (409, "CHARGE_MANDATE_INACTIVE")
         assert answer(case(subscription=subscription(status))) == wanted
 
-    @pytest.mark.parametrize("lost", ["mandate_token", "anchor"])
+    @table("lost", ["mandate_token", "anchor"])
     def test_an_active_one_without_a_mandate_is_not(self, lost: str) -> None:
         assert answer(with_subscription(case(), **{lost: None})) == (409, "CHARGE_MANDATE_INACTIVE")
 
@@ -149,7 +149,7 @@ class TestRules:
         """`past_due` leaves the status active (docs/subscriptions.md "When the mandate is lost")."""
         assert answer(with_subscription(case(), past_due=True)) is None
 
-    @pytest.mark.parametrize(
+    @table(
         ("rule", "next_allowed_at"),
         [("window is open", "2026-02-28T00:00:00.000+03:00"), ("budget is left", "2026-03-31T00:00:00.000+03:00")],
     )
@@ -161,7 +161,7 @@ class TestRules:
 
 
 class TestEarlierCharges:
-    @pytest.mark.parametrize("external_id", ["e-1", "e-2", None])
+    @table("external_id", ["e-1", "e-2", None])
     def test_a_pending_attempt_answers_whoever_asks(self, external_id: str | None) -> None:
         """200 with the same last attempt; the bank is not called (docs/subscriptions.md "Periods and attempts")."""
         blocked = case(external_id=external_id, subscription=subscription(attempts=attempts(pending=True)))
@@ -211,7 +211,7 @@ class TestBody:
 
 
 class TestWindow:
-    @pytest.mark.parametrize("status", [S.PAUSED, S.CANCELLED, S.EXPIRED])
+    @table("status", [S.PAUSED, S.CANCELLED, S.EXPIRED])
     def test_window_without_a_mandate_shows_the_period_and_no_charge(self, status: SubscriptionStatus) -> None:
         shown = subscription_window(subscription(status), FIRST.opens_at)
         assert (shown.period_ref, shown.can_charge, shown.next_allowed_at) == (FIRST.ref, False, None)

@@ -319,7 +319,7 @@ def asks_to_wait(seconds: int, *, status: int = 503, at: datetime = NOON) -> Out
     return msgspec.structs.replace(outcome(status, at=at), retry_after=seconds)
 
 
-@pytest.mark.parametrize(("asked", "pause"), [(0, 4), (3, 4), (5, 5), (3600, 3600)])
+@table(("asked", "pause"), [(0, 4), (3, 4), (5, 5), (3600, 3600)])
 def test_retry_after_lengthens_a_pause_and_never_shortens_it(asked: int, pause: int) -> None:
     after = after_attempt(fresh(attempts=2), asks_to_wait(asked))
     assert after.due == NOON + timedelta(seconds=pause)

@@ -324,7 +324,7 @@ class TestBreaker:
         endpoint.answer("f", 200)
         assert (endpoint.state.breaker.failures, endpoint.state.room) == (0, 8)
 
-    @pytest.mark.parametrize("failures", [0, FROM_EVENTS])
+    @table("failures", [0, FROM_EVENTS])
     def test_result_that_arrives_during_a_commit_counts_once(self, failures: int) -> None:
         """Whether or not the committed results created a breaker: deliveries that are too old create none."""
         endpoint = PlayedEndpoint()
@@ -392,7 +392,7 @@ class Market:
 class TestFairness:
     """Order of service when many endpoints share the permits (docs/decisions.md "Slow receivers")."""
 
-    @pytest.mark.parametrize(("proven", "places"), [(False, 40), (True, 128)], ids=["new", "proven"])
+    @table(("proven", "places"), [(False, 40), (True, 128)], ids=["new", "proven"])
     def test_clean_endpoint_keeps_its_permits_when_99_of_100_hang(self, proven: bool, places: int) -> None:
         """If the hanging endpoints never answered well, a few permits are enough; otherwise it takes as many permits as
         webhooks that begin to hang at one moment."""

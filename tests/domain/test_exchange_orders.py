@@ -187,7 +187,7 @@ class TestOrder:
         known = None if blocked is None else client(blocked=blocked, **unverified)
         assert answer(replace(case(client_phone=phone), mode=mode, client=known)) == wanted
 
-    @pytest.mark.parametrize(
+    @table(
         "body",
         [
             '{"amount_usdt":"1","client_phone":"+79990000001"}',

@@ -210,7 +210,7 @@ def test_rub_that_the_payers_bank_takes_back(
     assert judge_taken_back(it, [gone(lost)], tuple(changed.values())) is None
 
 
-@pytest.mark.parametrize("status", [S.AWAITING_RUB, S.USDT_SENDING])
+@table("status", [S.AWAITING_RUB, S.USDT_SENDING])
 def test_payment_taken_back_while_nothing_is_held_changes_nothing(status: S) -> None:
     came = judge_payments(rub_exchange(), [incoming(ASKED)], NOW).transfers
     assert judge_taken_back(rub_exchange(status), [gone("a:0")], came) is None

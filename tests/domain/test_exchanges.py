@@ -48,7 +48,7 @@ OUR_MOVES = {U2R: {("partial", "usdt_received")}, R2U: {("partial", "rub_receive
 
 
 class TestStates:
-    @pytest.mark.parametrize("direction", Direction)
+    @table("direction", Direction)
     def test_the_moves_are_the_documented_ones_and_ours(self, direction: Direction) -> None:
         lines = DOCUMENTED_MOVES[direction].replace("\n", "|").split("|")
         documented = {tuple(pair.split()) for pair in lines if pair.strip()}
@@ -69,7 +69,7 @@ class TestStates:
         cancelled = {row.before for moves in EXCHANGE_MOVES.values() for row in moves.rows if row.after is S.CANCELLED}
         assert cancelled == CANCELLABLE == {S.PENDING, S.AWAITING_USDT, S.AWAITING_RUB}
 
-    @pytest.mark.parametrize("after", [S.EXPIRED, S.CANCELLED, S.FAILED])
+    @table("after", [S.EXPIRED, S.CANCELLED, S.FAILED])
     def test_at_the_end_the_slot_is_free_and_the_event_has_its_number(self, after: ExchangeStatus) -> None:
         ended = moved_to(exchange(), trigger_to(EXCHANGE_MOVES[U2R], S.AWAITING_USDT, after), LATER, "why")
         assert (ended.status, ended.active_slot, ended.completed_at) == (after, None, LATER)

@@ -46,7 +46,7 @@ def many(count: int, host: str | None = None) -> list[Receiver]:
     return [Receiver(f"r{number}", host or f"r{number}.example:443") for number in range(count)]
 
 
-@pytest.mark.parametrize(
+@table(
     ("trust", "permits"),
     [(Trust.SLOW, 8), (Trust.NEW, 16), (Trust.PROVEN, 20)],
     ids=["slow", "new", "proven"],
@@ -56,7 +56,7 @@ def test_each_kind_of_receiver_takes_its_part_of_twenty_permits(trust: Trust, pe
     assert sum(hall.take(each, trust) for each in many(30)) == permits
 
 
-@pytest.mark.parametrize(
+@table(
     ("comers", "permits"),
     [((Trust.SLOW, Trust.NEW), [8, 8]), ((Trust.NEW, Trust.SLOW), [16, 0])],
     ids=["slow ones first", "new ones first"],

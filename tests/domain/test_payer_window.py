@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,7 +62,7 @@ def test_closed_payment_is_not_shown_without_a_moment_of_rest() -> None:
     assert [face(payment(status), START) for status in CLOSING] == [None] * len(CLOSING)
 
 
-@pytest.mark.parametrize(
+@table(
     ("age", "shown"),
     [
         (timedelta(minutes=15), Face.EXPIRED),

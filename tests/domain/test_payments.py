@@ -5,8 +5,6 @@ from datetime import timedelta
 from itertools import product
 from typing import Any
 
-import pytest
-
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.ledger import BalanceType, EntryKind, JournalEntry, Posting, entry_id
 from cambist.core.domain.money import Rub
@@ -152,7 +150,7 @@ class TestTransfers:
         assert [each.amount for each in found] == [Rub(7), Rub(5), Rub(7)]
         assert [each.received_at for each in found] == [early.received_at, NOW, LATER]
 
-    @pytest.mark.parametrize("transfer", ["1", "t-1", "review", "x" * 512, "\u043f", "a\u0085b", None])
+    @table("transfer", ["1", "t-1", "review", "x" * 512, "\u043f", "a\u0085b", None])
     def test_suspense_id_names_the_payment_and_the_transfer(self, transfer: str | None) -> None:
         """Banks may number transfers within an invoice, and operators type the id."""
         one, other = payment(), payment(id="pay_2")

@@ -4,7 +4,6 @@ named. Decisions about charges in them are in test_charge_decisions.py."""
 from calendar import monthrange
 from datetime import UTC, date, datetime, timedelta
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -172,7 +171,7 @@ class TestCalendar:
     def test_known_keys(self, now: datetime, refs: tuple[str, str, str]) -> None:
         assert tuple(calendar_period(interval, now).ref for interval in Interval) == refs
 
-    @pytest.mark.parametrize("count", [1, 2, 12])
+    @table("count", [1, 2, 12])
     def test_the_count_takes_no_part(self, count: int) -> None:
         now = moscow(2026, 5, 5)
         wanted = calendar_period(Interval.MONTH, now)

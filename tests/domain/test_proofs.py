@@ -155,14 +155,12 @@ class TestRepeats:
     def test_another_hash_or_another_network_is_a_replacement(self, status: ProofStatus, wish: ProofWish) -> None:
         assert not changes_nothing(proof(status, reason=RejectionReason.INVALID), wish, NOW)
 
-    @pytest.mark.parametrize(
-        ("status", "starts_anew"), [(S.IN_REVIEW, True), (S.ACCEPTED, False), (S.AWAITING_CONFIRMATIONS, False)]
-    )
+    @table(("status", "starts_anew"), [(S.IN_REVIEW, True), (S.ACCEPTED, False), (S.AWAITING_CONFIRMATIONS, False)])
     def test_in_review_for_over_a_day_the_same_hash_starts_anew(self, status: ProofStatus, starts_anew: bool) -> None:
         over = NOW + STUCK + timedelta(microseconds=1)
         assert changes_nothing(proof(status), WISH, over) is not starts_anew
 
-    @pytest.mark.parametrize(
+    @table(
         ("reason", "starts_anew"),
         [
             (RejectionReason.NOT_FOUND_OR_UNCONFIRMED, True),
@@ -202,7 +200,7 @@ class TestAmounts:
         assert after_poll(proof(), halves, payment(), NOW).proof.status is S.CONFIRMED_AMOUNT_DIFFERS
         assert after_poll(proof(), one, payment(), NOW).proof.status is S.CONFIRMED
 
-    @pytest.mark.parametrize("before", SUBMITTED[1:4])
+    @table("before", SUBMITTED[1:4])
     def test_before_the_settlement_a_final_transfer_is_in_review(self, before: ProofStatus) -> None:
         unsettled = payment(PaymentStatus.PAID)
         after = after_poll(proof(before), FITS, unsettled, NOW)
@@ -230,7 +228,7 @@ def climbed(start: DeliveryProof, look: Look) -> list[Next]:
 
 
 class TestBackoff:
-    @pytest.mark.parametrize(("look", "status"), [(MISSING, S.IN_REVIEW), (IN_BLOCK, S.AWAITING_CONFIRMATIONS)])
+    @table(("look", "status"), [(MISSING, S.IN_REVIEW), (IN_BLOCK, S.AWAITING_CONFIRMATIONS)])
     def test_not_found_or_not_final_until_the_last_look_it_is_rejected(self, look: Look, status: ProofStatus) -> None:
         *waiting, last = climbed(proof(), look)
         assert {step.proof.status for step in waiting} == {status}
@@ -257,7 +255,7 @@ class TestBackoff:
         assert (dropped.proof.status, dropped.proof.polls) == (S.AWAITING_CONFIRMATIONS, 2)
         assert after_poll(dropped.proof, IN_BLOCK, payment(), NOW).proof.polls == 3
 
-    @pytest.mark.parametrize(
+    @table(
         ("before", "after"),
         [
             (S.ACCEPTED, S.IN_REVIEW),
@@ -269,7 +267,7 @@ class TestBackoff:
         step = without_answer(proof(before, polls=len(POLLS)), NOW)
         assert (step.proof.status, step.proof.polls, step.again_at) == (after, len(POLLS), NOW + timedelta(minutes=5))
 
-    @pytest.mark.parametrize("reason", RejectionReason)
+    @table("reason", RejectionReason)
     def test_rejected_it_says_why_and_lets_the_transaction_go(self, reason: RejectionReason) -> None:
         step = rejected(proof(), reason, NOW)
         assert (step.proof.status, step.proof.reason, step.proof.claim) == (S.REJECTED, reason, None)

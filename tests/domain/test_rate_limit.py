@@ -67,7 +67,7 @@ class TestBuckets:
     def test_everything_else_is_general(self, path: str) -> None:
         assert bucket("POST", path) is GENERAL
 
-    @pytest.mark.parametrize(("of", "ip", "key"), [(MONEY, 120, 120), (GENERAL, 300, 60)], ids=["money", "general"])
+    @table(("of", "ip", "key"), [(MONEY, 120, 120), (GENERAL, 300, 60)], ids=["money", "general"])
     def test_thresholds(self, of: Bucket, ip: int, key: int) -> None:
         assert (of.per_ip.number, of.per_key.number) == (ip, key)
         assert WINDOW == 60
@@ -240,7 +240,7 @@ class TestGauges:
         assert limits(MONEY, IP, KEY, pair) == ((f"money:ip:{IP}", 120), (f"money:key:{KEY}", 120))
         assert limits(GENERAL, IP, KEY, pair) == ((f"general:ip:{IP}", 300), (f"general:key:{KEY}", 60))
 
-    @pytest.mark.parametrize("key", [None, ""])
+    @table("key", [None, ""])
     def test_address_alone_is_counted_without_a_key(self, key: str | None) -> None:
         assert limits(GENERAL, IP, key, pair) == ((f"general:ip:{IP}", 300),)
 
@@ -300,7 +300,7 @@ class TestVerdict:
         judged = verdict(GENERAL, [61, 61], NOW)
         assert (judged.limit, judged.over, judged.remaining) == (GENERAL.per_key, True, 0)
 
-    @pytest.mark.parametrize("of", [MONEY, GENERAL], ids=["money", "general"])
+    @table("of", [MONEY, GENERAL], ids=["money", "general"])
     def test_the_request_that_reaches_the_limit_passes_and_the_next_is_over(self, of: Bucket) -> None:
         for limit, before in ((of.per_ip, []), (of.per_key, [1])):
             last, following = (verdict(of, [*before, limit.number + more], NOW) for more in (0, 1))

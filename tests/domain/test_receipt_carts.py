@@ -15,6 +15,7 @@ from cambist.core.domain.receipts.orders import MEASURES, Contact, ReceiptOrder,
 from cambist.core.domain.receipts.sums import line_sum, priced, spread
 from cambist.ports import receipts as port
 from tests.domain.receipt_kit import CONTACT, SETTINGS, cart, check_random_carts, item, random_cart
+from tests.tables import table
 
 SUPPLIER = {"name": "OOO Sample", "inn": "5544332219", "phone": "+79000000000"}
 GS1M = {"format": "gs_1m", "value": "010460000000000821AbC1234567890\x1d91EE10\x1d92abcdef=="}
@@ -59,7 +60,7 @@ def test_vector_with_a_discount_by_share_gives_its_sums() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@table(
     ("price", "thousandths", "total"), [(149_99, 333, 49_95), (33, 2500, 83), (1, 499, 0), (1, 500, 1), (7, 1000, 7)]
 )
 def test_sum_of_a_line_is_rounded_half_up(price: int, thousandths: int, total: int) -> None:
@@ -118,7 +119,7 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "field", "why"), REFUSALS)
+@table(("fields", "field", "why"), REFUSALS)
 def test_refusal_names_the_item_and_the_field(fields: dict[str, Any], field: str, why: str) -> None:
     with pytest.raises(Refusal) as refused:
         cart("200.00", item(), item(**fields))
@@ -130,7 +131,7 @@ def test_refusal_names_the_item_and_the_field(fields: dict[str, Any], field: str
     assert details == [FieldFault(path, refused.value.message.removeprefix(f"{path}: "))]
 
 
-@pytest.mark.parametrize(
+@table(
     ("fields", "path"),
     [
         ({"items": []}, "receipt.items"),
@@ -153,7 +154,7 @@ def test_refusal_of_a_whole_receipt_names_its_field(fields: dict[str, Any], path
     assert refused.value.message.startswith(f"{path}: ")
 
 
-@pytest.mark.parametrize(
+@table(
     ("missing", "path"),
     [
         ("receipt_tax_system", "receipt.tax_system"),

@@ -138,7 +138,7 @@ class TestRules:
         """Some terminals allow partial refunds only after settlement (docs/refunds.md "Rules")."""
         assert refusal(case(amount, terminal=via, payment=payment(status))) == answer
 
-    @pytest.mark.parametrize("via", [None, BOUND])
+    @table("via", [None, BOUND])
     def test_refund_without_an_amount_is_refused_if_others_cover_all(self, via: Terminal | None) -> None:
         """More than is left is OVER_REMAINING (docs/refunds.md "Rules")."""
         assert refusal(case(None, [refund(S.PENDING)], terminal=via)) == OVER

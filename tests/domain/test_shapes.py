@@ -6,6 +6,7 @@ import pytest
 
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.shapes import check_text, has_control
+from tests.tables import table
 
 TURNS = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
 """Bidirectional classes of the characters that reorder adjacent text."""
@@ -23,7 +24,7 @@ def test_exactly_controls_surrogates_and_direction_changes_are_refused() -> None
     assert not has_control("חנות הספרים \u200f مكتبة \u200d👩‍🍳 Čaj")
 
 
-@pytest.mark.parametrize("char", ["\u202e", "\u2067", "\u2066", "\u202a"])
+@table("char", ["\u202e", "\u2067", "\u2066", "\u202a"])
 def test_text_that_turns_direction_is_refused_by_field(char: str) -> None:
     with pytest.raises(Refusal) as caught:
         check_text("description", f"Order {char}7", 255)

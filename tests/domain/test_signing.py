@@ -204,7 +204,7 @@ def test_headers_are_plain_ascii_without_line_breaks_whatever_the_secret(secret:
 # Verifying
 
 
-@pytest.mark.parametrize("secret", [HEX, TEXT, STANDARD])
+@table("secret", [HEX, TEXT, STANDARD])
 def test_genuine_request_verifies_and_returns_the_event_id(secret: str) -> None:
     assert verify_signature(sent(secret), BODY, [secret], NOW) == EVENT_ID
 
@@ -213,7 +213,7 @@ def test_header_names_may_come_in_any_case() -> None:
     assert verify_signature({name.upper(): value for name, value in sent().items()}, BODY, [HEX], NOW) == EVENT_ID
 
 
-@pytest.mark.parametrize("secrets", [("new", "old"), ("old", "new"), ("old",)])
+@table("secrets", [("new", "old"), ("old", "new"), ("old",)])
 def test_request_of_a_rotation_verifies_with_the_old_or_both_secrets(
     secrets: tuple[str, ...],
 ) -> None:

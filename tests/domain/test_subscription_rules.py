@@ -147,7 +147,7 @@ class TestOrder:
         """Up to 10 digits; the least amount of one-off payments does not hold here."""
         assert answer(order_case(**fields)) is None
 
-    @pytest.mark.parametrize("text", ["0", "0.00", "-1.00"])
+    @table("text", ["0", "0.00", "-1.00"])
     def test_an_amount_is_above_zero(self, text: str) -> None:
         assert answer(order_case(amount_rub=text)) == AMOUNT
 

@@ -212,7 +212,7 @@ class TestLink:
         assert ready.sequence == 1
         assert subscription_moves.link_issued(ready, LINK, NOW) == ready
 
-    @pytest.mark.parametrize("status", [S.ACTIVE, S.CANCELLED, S.EXPIRED])
+    @table("status", [S.ACTIVE, S.CANCELLED, S.EXPIRED])
     def test_a_link_that_comes_too_late_changes_nothing(self, status: SubscriptionStatus) -> None:
         late = subscription(status, **WAITING)
         assert subscription_moves.link_issued(late, LINK, NOW) == late
@@ -265,7 +265,7 @@ class TestLink:
 
 
 class TestBinding:
-    @pytest.mark.parametrize("charge", ["pay_b", None])
+    @table("charge", ["pay_b", None])
     def test_the_first_binding_is_the_first_payment(self, charge: str | None) -> None:
         """The binding sets the anchor (docs/subscriptions.md "Periods and attempts"), also without a charge."""
         active = bind(subscription(S.PENDING_BINDING), charge=charge, at=moscow(2026, 1, 31, 23))
@@ -274,7 +274,7 @@ class TestBinding:
         assert (active.mandate_bank, active.mandate_token, active.can_be_charged) == ("bank", b"u", True)
         assert (active.attempts is None) is (charge is None)
 
-    @pytest.mark.parametrize("charge", ["pay_b", None])
+    @table("charge", ["pay_b", None])
     def test_in_the_calendar_scheme_only_a_charge_takes_the_period(self, charge: str | None) -> None:
         active = bind(subscription(S.PENDING_BINDING, scheme=Scheme.CALENDAR), charge=charge)
         period = calendar_period(active.interval, NOW)
@@ -291,12 +291,12 @@ class TestBinding:
         assert (again.status, again.anchor, again.attempts) == (S.ACTIVE, BOUND_AT, known)
         assert (again.mandate_reference, again.rebind_required, again.paused_at) == ("binding-2", False, None)
 
-    @pytest.mark.parametrize("status", [S.ACTIVE, S.PAUSED, S.CANCELLED])
+    @table("status", [S.ACTIVE, S.PAUSED, S.CANCELLED])
     def test_an_old_report_brings_no_lost_mandate_back(self, status: SubscriptionStatus) -> None:
         known = subscription(status)
         assert bind(known, OLD) == known
 
-    @pytest.mark.parametrize("status", [S.CANCELLED, S.EXPIRED])
+    @table("status", [S.CANCELLED, S.EXPIRED])
     def test_a_mandate_that_comes_too_late_is_kept_to_be_revoked(self, status: SubscriptionStatus) -> None:
         late = bind(subscription(status, mandate_bank=None, mandate_reference=None, mandate_token=None))
         assert (late.status, late.mandate_token, late.revoke_pending, late.sequence) == (status, b"u", True, 0)

@@ -23,6 +23,7 @@ from cambist.core.domain.payments.tallies import (
     took_money,
     turnover_of,
 )
+from tests.tables import table
 
 DAYS = st.dates(date(2026, 1, 1), date(2026, 1, 9)).map(date.isoformat)
 
@@ -111,7 +112,7 @@ def test_turnover_is_by_the_day_of_the_money_and_by_what_came() -> None:
     assert first <= found.id < last
 
 
-@pytest.mark.parametrize("missing", ["paid_at", "actual_amount"])
+@table("missing", ["paid_at", "actual_amount"])
 def test_unpaid_payment_is_no_turnover(missing: str) -> None:
     with pytest.raises(ValueError, match="not paid"):
         turnover_of(msgspec.structs.replace(payment(PaymentStatus.PAID), **{missing: None}), 1)

@@ -16,7 +16,7 @@ USDT = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 PAYLOADS = st.binary(min_size=20, max_size=20)
 
 
-@pytest.mark.parametrize(
+@table(
     ("payload", "address"),
     [
         ("a614f803b6fd780986a42c78ec9c7f77e6ded13c", USDT),

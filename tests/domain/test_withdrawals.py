@@ -169,7 +169,7 @@ class TestShownHash:
         """`sent` (`tx_hash` visible): a hash that may never come would send merchants looking for it."""
         assert shown_hash(withdrawal(status)) is None
 
-    @pytest.mark.parametrize("status", [S.SENT, S.COMPLETED])
+    @table("status", [S.SENT, S.COMPLETED])
     def test_shown_from_sent_on(self, status: WithdrawalStatus) -> None:
         assert shown_hash(withdrawal(status)) == HASH
 

@@ -7,6 +7,7 @@ import pytest
 from cambist.adapters.ids import SystemIds
 from cambist.frontends.http.edge.crowd import Crowd
 from cambist.frontends.telemetry.counters import Counters
+from tests.tables import table
 
 PROXIES = (ip_network("10.0.0.0/8"),)
 
@@ -23,7 +24,7 @@ async def test_one_address_has_no_more_than_its_part_and_others_come_in() -> Non
     assert crowd.count == 3
 
 
-@pytest.mark.parametrize(
+@table(
     ("one", "same", "other"),
     [
         ("2001:db8::1", "2001:db8::ffff:1", "2001:db8:0:1::1"),

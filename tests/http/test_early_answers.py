@@ -14,6 +14,7 @@ from cambist.frontends.http.edge.parse_budget import ALL, TURN, ParseBudget
 from cambist.frontends.server.server import running
 from cambist.frontends.settings.settings import Settings
 from tests.patience import HANGS
+from tests.tables import table
 
 HEAD = b"POST /api/v1/payments HTTP/1.1\r\nHost: x\r\n"
 GET = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -60,7 +61,7 @@ async def test_body_that_ends_after_its_refusal_keeps_the_connection() -> None:
         assert OK in await reader.readuntil(OK)
 
 
-@pytest.mark.parametrize("framing", [b"Content-Length: 99999999999", b"Transfer-Encoding: chunked"])
+@table("framing", [b"Content-Length: 99999999999", b"Transfer-Encoding: chunked"])
 async def test_body_without_end_is_dropped_after_256_kb(framing: bytes) -> None:
     async with line() as (reader, writer):
         chunk = b" " * 4096 if b"Length" in framing else b"1000\r\n" + b" " * 4096 + b"\r\n"
@@ -101,7 +102,7 @@ async def test_rest_of_an_answered_body_has_a_second(monkeypatch: pytest.MonkeyP
         await closed(reader)
 
 
-@pytest.mark.parametrize(
+@table(
     ("size", "count", "status"),
     [(1, SMALL_CHUNKS + 3, b" 400 "), (SMALL_CHUNK // 2, 3 * SMALL_CHUNKS, b" 400 "), (SMALL_CHUNK, 1500, b" 401 ")],
 )

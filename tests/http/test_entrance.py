@@ -14,6 +14,7 @@ from cambist.frontends.http.edge import entrance
 from cambist.frontends.http.edge.crowd import Crowd
 from cambist.frontends.http.edge.entrance import Entrance
 from tests.patience import HANGS
+from tests.tables import table
 
 
 class Guests:
@@ -51,7 +52,7 @@ class Guests:
             one.close()
 
 
-@pytest.mark.parametrize("run", [uvloop.run, asyncio.run], ids=["uvloop", "asyncio"])
+@table("run", [uvloop.run, asyncio.run], ids=["uvloop", "asyncio"])
 def test_all_who_wait_are_let_in_within_some_turns_of_the_loop(run: Any) -> None:
     """uvloop's own server lets in one in a turn."""
 
@@ -110,7 +111,7 @@ async def test_listener_pauses_without_free_files_and_then_resumes(
     await edge.close()
 
 
-@pytest.mark.parametrize("run", [uvloop.run, asyncio.run], ids=["uvloop", "asyncio"])
+@table("run", [uvloop.run, asyncio.run], ids=["uvloop", "asyncio"])
 def test_client_without_room_is_refused_and_enters_when_another_leaves(run: Any) -> None:
     async def arrive() -> None:
         guests, crowd = Guests(), Crowd(most=8, of_an_address=2, ids=SystemIds(), base_url="https://pay.example")

@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx
 import msgspec
-import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.webhooks.events import Event, EventType
@@ -22,6 +21,7 @@ from cambist.frontends.server.app import create_app
 from cambist.ports.jobs import Job
 from tests.apps import WEBHOOK_SECRET, TestApp, open_test_app
 from tests.domain.test_payloads import full
+from tests.tables import table
 
 
 async def letters(app: TestApp, client: httpx.AsyncClient | None = None, **query: str) -> dict[str, Any]:
@@ -158,7 +158,7 @@ async def test_many_readers_at_once_see_one_order_and_every_event(app: TestApp) 
         assert seen == [each.id for each in written]
 
 
-@pytest.mark.parametrize("receiver", [True, False])
+@table("receiver", [True, False])
 async def test_resent_event_comes_again(receiver: bool) -> None:
     """At the end of the feed, with its own id; also where the account has no receiver."""
     async with open_test_app(receiver=receiver) as app:

@@ -7,12 +7,12 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
-import pytest
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from cambist.frontends.http.edge.whole_answers import answer_whole
 from tests.quiesce import at_rest
+from tests.tables import table
 
 LOG = logging.getLogger("test")
 LENGTH = (b"content-length", b"2")
@@ -110,7 +110,7 @@ def left(transport: Transport, cycle: RequestResponseCycle) -> tuple[Any, ...]:
     return b"".join(transport.written), transport.closed, transport.ends, *flags
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@table("name", ANSWERS)
 async def test_the_bytes_are_the_servers(name: str) -> None:
     messages, writes = ANSWERS[name]
     transport, cycle = await answered(messages, whole=True)
@@ -118,7 +118,7 @@ async def test_the_bytes_are_the_servers(name: str) -> None:
     assert len([each for each in transport.written if each]) == writes
 
 
-@pytest.mark.parametrize("given", [{"method": "HEAD"}, {"keep_alive": False}, {"gone": True}], ids=str)
+@table("given", [{"method": "HEAD"}, {"keep_alive": False}, {"gone": True}], ids=str)
 async def test_unusual_requests_get_the_same_answer_whole_or_in_parts(given: dict[str, Any]) -> None:
     """HEAD gets no body, the last request closes, and a client that has gone gets nothing."""
     messages = ANSWERS["whole"][0]

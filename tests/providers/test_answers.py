@@ -188,7 +188,7 @@ def test_impossible_reply_to_a_provider_is_invalid(fields: dict[str, Any]) -> No
         check("bank", "receive", changed(SOUND["bank", "receive"], **fields))
 
 
-@pytest.mark.parametrize("kind", InvoiceKind)
+@table("kind", InvoiceKind)
 def test_an_invoice_has_what_its_qr_says_where_it_has_a_qr(kind: InvoiceKind) -> None:
     sound = changed(INVOICE, kind=kind, payload="x" if kind is InvoiceKind.QR else None)
     check_drawn(sound)
@@ -443,11 +443,11 @@ async def test_caller_gets_the_fault_with_what_is_known(
 class TestDrawing:
     """A drawn invoice must be possible; an impossible one is ignored."""
 
-    @pytest.mark.parametrize("drawn", [INVOICE, None])
+    @table("drawn", [INVOICE, None])
     def test_valid_answer_passes(self, drawn: Any) -> None:
         check_drawn(drawn)
 
-    @pytest.mark.parametrize("drawn", [changed(INVOICE, reference=""), changed(INVOICE, payload=7), "invoice"])
+    @table("drawn", [changed(INVOICE, reference=""), changed(INVOICE, payload=7), "invoice"])
     def test_impossible_invoice_is_requested_from_the_bank_instead(self, drawn: Any) -> None:
         bank: Any = type("Theirs", (), {"name": "theirs", "draw_invoice": lambda *_: drawn})()
         assert Guard(VirtualClock()).over("bank", bank).draw_invoice(ASKED) is None

@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-import pytest
-
 from cambist.core.usecases.refunds.contradictions import contradicted_refunds
 from tests.providers.raiffeisen.app import open_raiffeisen_app
 from tests.providers.raiffeisen.fake import Raiffeisen
@@ -14,6 +12,7 @@ from tests.providers.tbank.app import open_tbank_app
 from tests.providers.tbank.fake import TBankFake
 from tests.providers.yookassa.app import open_yookassa_app
 from tests.providers.yookassa.fake import YooKassaFake
+from tests.tables import table
 
 Posted = tuple[bytes | Mapping[str, Any], Mapping[str, str]]
 
@@ -59,7 +58,7 @@ BANKS = {
 }
 
 
-@pytest.mark.parametrize("name", BANKS)
+@table("name", BANKS)
 async def test_a_notification_is_a_hint_and_moves_money_once(name: str) -> None:
     """Early, of another amount, doubled, and after all is over."""
     bank = BANKS[name]
@@ -105,7 +104,7 @@ def _yookassa_sends(fake: YooKassaFake) -> None:
         fake.books.finish_refund(each["id"])
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "sends", "fails"),
     [
         ("yookassa", _yookassa_sends, _yookassa_fails),

@@ -13,6 +13,7 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.nodes.rpc import Node
 from cambist.adapters.provider_http import ProviderHttp
 from cambist.ports import OutcomeUnknown, Unavailable
+from tests.tables import table
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -181,9 +182,7 @@ class TestTurns:
 
 
 class TestFloods:
-    @pytest.mark.parametrize(
-        ("head", "piece"), [(b"", INTERIM), (CHUNKED, TINY), (CHUNKED, b"2;name=value\r\nab\r\n")], ids=str
-    )
+    @table(("head", "piece"), [(b"", INTERIM), (CHUNKED, TINY), (CHUNKED, b"2;name=value\r\nab\r\n")], ids=str)
     async def test_an_answer_without_end_is_given_up(self, head: bytes, piece: bytes) -> None:
         async def answering(writer: asyncio.StreamWriter) -> None:
             await server.flood(writer, head, piece)
@@ -236,7 +235,7 @@ class TestFloods:
         assert len(parsed) == len(set(parsed)), "two slices in one turn"
         assert len(parsed) >= 7
 
-    @pytest.mark.parametrize("count", [0, 1, bounded_answers.INTERIM_MOST])
+    @table("count", [0, 1, bounded_answers.INTERIM_MOST])
     async def test_some_interim_answers_are_passed_over(self, count: int) -> None:
         async with serving(lambda writer: whole(writer, INTERIM * count, OK, b"Content-Length: 2\r\n\r\n{}")) as (
             _,
@@ -255,7 +254,7 @@ class TestFloods:
 class TestLargeAnswers:
     BODY = bytes(range(256)) * (4 * 4096)
 
-    @pytest.mark.parametrize("form", ["length", "chunks", "close"])
+    @table("form", ["length", "chunks", "close"])
     async def test_a_large_answer_is_whole(self, form: str) -> None:
         async def answering(writer: asyncio.StreamWriter) -> None:
             if form == "length":

@@ -35,7 +35,7 @@ HOST = {"host": "examplebucket.s3.amazonaws.com"}
 class TestSignatures:
     """AWS's own examples: docs.aws.amazon.com, "Signature Calculations … Authorization Header" and "… Query"."""
 
-    @pytest.mark.parametrize(
+    @table(
         ("method", "path", "headers", "body", "signature"),
         [
             (
@@ -66,7 +66,7 @@ class TestSignatures:
         assert query.endswith("aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404")
         verify("GET", "/test.txt", dict(parse_qsl(query)), HOST, b"", AT, region="us-east-1")
 
-    @pytest.mark.parametrize("seconds", [0, -1, 7 * 86400 + 1])
+    @table("seconds", [0, -1, 7 * 86400 + 1])
     def test_no_address_lasts_longer_than_s3_allows(self, seconds: int) -> None:
         with pytest.raises(ValueError, match="lasts"):
             presigned_query(AWS, "GET", "/x", HOST, AT, seconds)
@@ -92,7 +92,7 @@ def presigner(endpoint: str | None = None) -> Any:
 class TestBoto:
     """A signer that others wrote agrees with ours, and with the fake's."""
 
-    @pytest.mark.parametrize("key", [KEY, "a b+c%d~e", "документ/π", "x" * 900])
+    @table("key", [KEY, "a b+c%d~e", "документ/π", "x" * 900])
     def test_addresses_presigned_by_boto_pass_the_fake(self, key: str) -> None:
         given = {"Bucket": BUCKET, "Key": key, "ContentType": JPEG, "IfNoneMatch": "*"}
         address = urlsplit(presigner().generate_presigned_url("put_object", given, ExpiresIn=600))

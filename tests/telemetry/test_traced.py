@@ -42,7 +42,7 @@ from tests.tables import table
 from tests.telemetry.kit import traced_app
 
 
-@pytest.mark.parametrize(
+@table(
     ("ending", "outcome"),
     [(Ending.UNKNOWN_DONE, "unknown"), (Ending.REFUSED, "refused"), (Ending.UNAVAILABLE, "unavailable")],
 )

@@ -40,6 +40,7 @@ from tests.contracts.bank_kit import START
 from tests.providers.raiffeisen.fake import Raiffeisen
 from tests.providers.raiffeisen.fake_rules import ACCOUNT, MERCHANT, PAYOUT_SECRET, SECRET
 from tests.providers.raiffeisen.harness import RaiffeisenHarness, new_tools
+from tests.tables import table
 
 OPERATION = "pay_0198c3f2-7d1a-7e4b-9f60-000000000001"
 BINDING = "sub_0198c3f2-7d1a-7e4b-9f60-000000000001:0198c3f2-7d1a-7e4b-9f60-000000000002"
@@ -464,7 +465,7 @@ class TestSettings:
         can = self.made(**self.OWN, **more).capabilities
         assert (can.mandates, can.mandate_charges, can.remittances) == (True, True, True)
 
-    @pytest.mark.parametrize(
+    @table(
         ("values", "named"),
         [
             ({}, "CAMBIST_RAIFFEISEN_MERCHANT_ID"),

@@ -10,6 +10,7 @@ from cambist.adapters.bank.raiffeisen.register import Register
 from cambist.frontends.conformance.receipts import AGENTS, SUPPLIER, receipt
 from cambist.ports.faults import Refused
 from cambist.ports.receipts import AgentType, MarkCode, MarkFormat, Measure, PaymentSubject, UserAttribute
+from tests.tables import table
 
 VALUE = "0104600000000008215AbC\x1d91EE10\x1d92abcdef=="
 
@@ -32,13 +33,13 @@ def test_marked_item_of_an_agent_has_its_fields() -> None:
     assert (code["format"], b64decode(code["value"]).decode()) == ("GS1M", VALUE)
 
 
-@pytest.mark.parametrize(("measure", "word"), [(Measure.SQUARE_METER, "SQUARE_METER"), (Measure.ANOTHER, "OTHER")])
+@table(("measure", "word"), [(Measure.SQUARE_METER, "SQUARE_METER"), (Measure.ANOTHER, "OTHER")])
 def test_measure_is_the_word_in_capitals(measure: Measure, word: str) -> None:
     [item] = Register().told(receipt(100_00, measure=measure, thousandths=1500), "pay_1")["items"]
     assert (item["measurementUnit"], str(item["quantity"]), str(item["amount"])) == (word, "1.5", "150.00")
 
 
-@pytest.mark.parametrize(
+@table(
     "fields",
     [
         {"country": "RU"},

@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 
 import msgspec
-import pytest
 
 from cambist.adapters.bank.raiffeisen import wire
 from cambist.adapters.bank.raiffeisen.errors import code_of, is_absence, of_question, of_write
@@ -16,7 +15,7 @@ from tests.tables import table
 class TestAmounts:
     """Kopecks to the text of a number and back, by no float."""
 
-    @pytest.mark.parametrize(
+    @table(
         ("kopecks", "text"),
         [(1, "0.01"), (10, "0.10"), (100_00, "100.00"), (490_01, "490.01"), (9_007_199_254_740_993, None)],
     )
@@ -35,7 +34,7 @@ class TestAmounts:
         said = msgspec.json.decode(f'{{"refundStatus": "x", "amount": {text}}}', type=wire.RefundInfo)
         assert wire.kopecks(said.amount) == kopecks
 
-    @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity"])
+    @table("text", ["NaN", "Infinity", "-Infinity"])
     def test_are_numbers(self, text: str) -> None:
         assert wire.kopecks(Decimal(text)) is None
 
@@ -43,7 +42,7 @@ class TestAmounts:
 class TestTexts:
     """The bank takes ASCII, Russian letters without Ё, and №, up to 140 or 185 characters."""
 
-    @pytest.mark.parametrize(
+    @table(
         ("text", "spelt"),
         [
             ("Заказ №1 «Ёлка»", 'Заказ №1 "Елка"'),
@@ -57,7 +56,7 @@ class TestTexts:
     def test_are_spelt_in_the_bank_s_alphabet(self, text: str, spelt: str) -> None:
         assert wire.spelled(text, 140) == spelt
 
-    @pytest.mark.parametrize("text", ["", "😀", "\u200b", " "])
+    @table("text", ["", "😀", "\u200b", " "])
     def test_text_without_a_valid_character_is_left_out(self, text: str) -> None:
         assert wire.spelled(text, 140) is None
 
@@ -68,16 +67,16 @@ class TestTexts:
 class TestNumbers:
     """Our operation ids, where the bank takes them."""
 
-    @pytest.mark.parametrize("operation", ["pay_0198c3f2-7d1a-7e4b-9f60-000000000001", "a", "ref_1.b-C"])
+    @table("operation", ["pay_0198c3f2-7d1a-7e4b-9f60-000000000001", "a", "ref_1.b-C"])
     def test_are_our_ids(self, operation: str) -> None:
         assert wire.number_of(operation) == operation
 
-    @pytest.mark.parametrize("operation", ["exch_0198c3f2-7d1a-7e4b-9f60-000000000001", "exch_1/1", "sub_1:2", "я"])
+    @table("operation", ["exch_0198c3f2-7d1a-7e4b-9f60-000000000001", "exch_1/1", "sub_1:2", "я"])
     def test_are_digests_of_what_is_longer_or_has_other_characters(self, operation: str) -> None:
         assert wire.number_of(operation) == short_operation(operation)
 
 
-@pytest.mark.parametrize(
+@table(
     ("moment", "text"),
     [
         (datetime(2026, 11, 22, 11, tzinfo=UTC), "2026-11-22T14:00:00+03:00"),
@@ -89,7 +88,7 @@ def test_moment_is_sent_in_seconds_rounded_up(moment: datetime, text: str) -> No
     assert wire.wire_moment(moment) == text
 
 
-@pytest.mark.parametrize(
+@table(
     "said",
     [
         *("2026-11-22T14:00:00+03:00", "2026-11-22T14:00:00+0300", "2026-11-22T11:00:00.000000000Z"),
@@ -187,13 +186,13 @@ class TestErrors:
             answer = answered(status, body=body, write=write)
             assert type((of_write if write else of_question)(answer, code_of(answer))) is fault
 
-    @pytest.mark.parametrize("code", ["ERROR.INSUFFICIENT_FUNDS", "ERROR.DAILY_LIMIT_EXCEEDED"])
+    @table("code", ["ERROR.INSUFFICIENT_FUNDS", "ERROR.DAILY_LIMIT_EXCEEDED"])
     def test_a_payout_that_wants_money_goes_later(self, code: str) -> None:
         answer = answered(400, code)
         assert isinstance(of_write(answer, code, payout=True), Unavailable)
         assert isinstance(of_write(answer, code), Refused)
 
-    @pytest.mark.parametrize(
+    @table(
         ("status", "code", "fault"),
         [
             (200, "ERROR.INVALID_REQUEST", Unavailable),
@@ -213,7 +212,7 @@ class TestErrors:
         assert isinstance(fault, Unavailable)
         assert fault.retry_after == 7
 
-    @pytest.mark.parametrize(
+    @table(
         ("code", "absence"),
         [
             ("ERROR.NOT_FOUND", True),
@@ -227,8 +226,6 @@ class TestErrors:
     def test_only_a_code_proves_that_there_is_none(self, code: str | None, absence: bool) -> None:
         assert is_absence(code) is absence
 
-    @pytest.mark.parametrize(
-        "body", [b"", b"<html>", b"[1]", b'{"code": 5}', b'{"code": "Not found"}', b"\xff", b'{"code": "SUCCESS"}']
-    )
+    @table("body", [b"", b"<html>", b"[1]", b'{"code": 5}', b'{"code": "Not found"}', b"\xff", b'{"code": "SUCCESS"}'])
     def test_invalid_code_is_none(self, body: bytes) -> None:
         assert code_of(answered(200, body=body)) is None

@@ -3,12 +3,11 @@
 
 from random import Random
 
-import pytest
-
 from cambist.ports.faults import NotConfigured, OutcomeUnknown, Unavailable
 from cambist.ports.kyc import Check, CheckRequest, CheckStatus
 from cambist.testing import ProviderFault, ProviderRequest
 from tests.providers.sumsub.kit import OPERATION, SumsubHarness, open_harness
+from tests.tables import table
 
 FAULTS = [fault for fault in ProviderFault if fault not in (ProviderFault.ENDLESS, ProviderFault.HUGE)]
 PATIENCE = 200
@@ -54,7 +53,7 @@ def spoil(harness: SumsubHarness, chance: Random) -> None:
         meets(fault)
 
 
-@pytest.mark.parametrize("redirect", [True, False], ids=["form", "documents"])
+@table("redirect", [True, False], ids=["form", "documents"])
 async def test_each_ends_as_one_applicant_with_one_review_and_the_right_word(redirect: bool) -> None:
     async with open_harness() as harness:
         chance = Random(f"sumsub {redirect}")

@@ -10,6 +10,7 @@ from cambist.adapters.countries import COUNTRIES
 from cambist.frontends.conformance.receipts import AGENTS, SUPPLIER, receipt
 from cambist.ports.faults import Refused
 from cambist.ports.receipts import AgentType, MarkCode, MarkFormat, Measure, PaymentSubject, Receipt, UserAttribute
+from tests.tables import table
 
 
 def told(sent: Receipt, version: ReceiptFormat = ReceiptFormat.V1_2) -> dict[str, Any]:
@@ -64,7 +65,7 @@ def test_quantity_is_a_number_and_the_amount_is_rounded() -> None:
     assert (item["Quantity"], item["Amount"], item["MeasurementUnit"]) == (0.333, 49_95, "кг")
 
 
-@pytest.mark.parametrize(
+@table(
     "fields",
     [
         {"subject": PaymentSubject.MARKED, "mark": MarkCode(format=MarkFormat.SHORT, value="1")},
@@ -83,7 +84,7 @@ def test_former_format_has_no_field_for_what_is_new(fields: dict[str, Any]) -> N
     assert refused.value.reason == "receipt"
 
 
-@pytest.mark.parametrize("fields", [{"subject": PaymentSubject.COMPOSITE}, {"country": "ZZ"}])
+@table("fields", [{"subject": PaymentSubject.COMPOSITE}, {"country": "ZZ"}])
 def test_format_1_2_refuses_what_it_has_no_code_for(fields: dict[str, Any]) -> None:
     with pytest.raises(Refused, match=r"1\.2"):
         told(receipt(100_00, **fields))

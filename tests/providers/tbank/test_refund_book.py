@@ -85,7 +85,7 @@ class TestOneWithoutAnAnswer:
         assert now is not None
         assert now.stage is stage
 
-    @pytest.mark.parametrize(("known", "before"), [((), seen(PAID)), ((HALF,), SAME)])
+    @table(("known", "before"), [((), seen(PAID)), ((HALF,), SAME)])
     def test_invisible_refund_is_undecided_at_first_and_absent_later(
         self, known: tuple[Entry, ...], before: Seen
     ) -> None:
@@ -93,7 +93,7 @@ class TestOneWithoutAnAnswer:
         assert settled(sent, before, LATER - timedelta(seconds=1)).entry("a") is not None
         assert settled(sent, before, LATER).entry("a") is None
 
-    @pytest.mark.parametrize(
+    @table(
         ("known", "before", "after"),
         [
             ((), seen(PAID), seen(PART, 70, 30)),
@@ -118,7 +118,7 @@ class TestOneWithoutAnAnswer:
 
 
 class TestOneThatWasTaken:
-    @pytest.mark.parametrize(
+    @table(
         ("known", "before", "after", "stage"),
         [
             ((), seen(PAID), seen(PART, 40, 60), Stage.DONE),
@@ -147,7 +147,7 @@ class TestOneThatWasTaken:
 class TestOneThatWasForgotten:
     """The database is older than what T-Bank did."""
 
-    @pytest.mark.parametrize("after", [seen(PART, 40, 60), seen(PART, 100, 60)])
+    @table("after", [seen(PART, 40, 60), seen(PART, 100, 60)])
     def test_forgotten_refund_is_done_if_just_its_amount_went(self, after: Seen) -> None:
         kept, state = found(book(), ask(), after, NOW)
         assert state == DONE
@@ -159,12 +159,12 @@ class TestOneThatWasForgotten:
         kept, _ = found(book(), ask(), after, NOW)
         assert found(kept, ask(60, "c"), after, NOW) == (kept, None)
 
-    @pytest.mark.parametrize("after", [seen(PART, 70, 30), seen(ALL, 0, 40), seen(PART, 100), seen(BUSY, 100, 60)])
+    @table("after", [seen(PART, 70, 30), seen(ALL, 0, 40), seen(PART, 100), seen(BUSY, 100, 60)])
     def test_refund_is_undecidable_if_other_money_went_back(self, after: Seen) -> None:
         with pytest.raises(Unavailable):
             found(book(), ask(), after, NOW)
 
-    @pytest.mark.parametrize("after", [seen(PART, 40, 60), seen(PART, 70, 30), seen(PART, 100, 60)])
+    @table("after", [seen(PART, 40, 60), seen(PART, 70, 30), seen(PART, 100, 60)])
     def test_a_new_one_is_not_sent_into_the_unknown(self, after: Seen) -> None:
         """It may be the very refund that went: the same request makes the same operation."""
         with pytest.raises(OutcomeUnknown):
@@ -190,7 +190,7 @@ class TestOneThatWasForgotten:
 
 
 class TestBeginning:
-    @pytest.mark.parametrize(("kopecks", "fits"), [(0, False), (-1, False), (1, True), (60, True), (61, False)])
+    @table(("kopecks", "fits"), [(0, False), (-1, False), (1, True), (60, True), (61, False)])
     def test_no_more_than_is_left(self, kopecks: int, fits: bool) -> None:
         if fits:
             assert begun(book(HALF), ask(kopecks), SAME, NOW).open is not None
@@ -199,7 +199,7 @@ class TestBeginning:
             begun(book(HALF), ask(kopecks), SAME, NOW)
         assert refused.value.reason == "amount"
 
-    @pytest.mark.parametrize("stage", [Stage.SENT, Stage.TAKEN])
+    @table("stage", [Stage.SENT, Stage.TAKEN])
     def test_one_at_a_time(self, stage: Stage) -> None:
         """The next refund reports that it waits, until the end of the first one is known or can no longer be found."""
         busy, after = book(entry(30, stage)), seen(PAID)

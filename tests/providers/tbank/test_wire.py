@@ -4,7 +4,6 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
-import pytest
 
 from cambist.adapters.bank.tbank.errors import AGAIN_AFTER, FAILURES, NOT_CONFIGURED, REFUSED, failure_of, fault_of
 from cambist.adapters.bank.tbank.orders import deadline, described
@@ -47,7 +46,7 @@ PUBLISHED = [
 
 
 class TestToken:
-    @pytest.mark.parametrize(("fields", "password", "published"), PUBLISHED)
+    @table(("fields", "password", "published"), PUBLISHED)
     def test_adapter_and_fake_make_the_published_ones(
         self, fields: dict[str, Any], password: str, published: str
     ) -> None:
@@ -55,7 +54,7 @@ class TestToken:
         assert sign(fields, password) == published
         assert is_signed({**fields, "Token": published}, password)
 
-    @pytest.mark.parametrize("told", [None, "", "0024", "я" * 64, 5, True, "\ud800"])
+    @table("told", [None, "", "0024", "я" * 64, 5, True, "\ud800"])
     def test_any_other_is_none(self, told: Any) -> None:
         assert not is_signed({**REQUEST, "Token": told}, "usaf8fw8fsw21g")
 
@@ -124,9 +123,7 @@ class TestStatuses:
     def test_unknown_status_ends_nothing(self, word: str | None, status: InvoiceStatus) -> None:
         assert status_of(word) is status
 
-    @pytest.mark.parametrize(
-        ("text", "kopecks"), [("9855", 9855), ("9855.0", 9855), ("1e3", 1000), ("98.5", None), ("1e99", None)]
-    )
+    @table(("text", "kopecks"), [("9855", 9855), ("9855.0", 9855), ("1e3", 1000), ("98.5", None), ("1e99", None)])
     def test_amounts_are_whole_kopecks(self, text: str, kopecks: int | None) -> None:
         """The text is read as Decimal, never as float."""
         assert kopecks_of(msgspec.json.decode(text, type=Decimal)) == kopecks
@@ -136,7 +133,7 @@ class TestReferences:
     def test_a_payment_is_found_in_the_cabinet_by_its_own_uuid(self) -> None:
         assert order_id("pay_0198c3f2-7d1a-7e4b-9f60-000000000001") == "0198c3f2-7d1a-7e4b-9f60-000000000001"
 
-    @pytest.mark.parametrize(
+    @table(
         "operation",
         [
             "exch_0198c3f2-7d1a-7e4b-9f60-000000000001/1",
@@ -149,12 +146,12 @@ class TestReferences:
         assert len(order_id(operation)) == 36
         assert order_id(operation) != order_id(f"{operation}1")
 
-    @pytest.mark.parametrize("key", [None, "211258", "ed989549-d3be-4758-95c7-22647e03f9ec"])
+    @table("key", [None, "211258", "ed989549-d3be-4758-95c7-22647e03f9ec"])
     def test_reference_is_read_as_it_was_written(self, key: str | None) -> None:
         made = Reference(terminal="1690DEMO", payment_id="3093639567", kopecks=100_00, request_key=key)
         assert find_reference(str(made)) == made
 
-    @pytest.mark.parametrize("text", ["", "a/b", "T/1/2/3/4", "T/1/2\n", "T/-1/2", f"T/{'1' * 21}/2", "T/1/2/ключ"])
+    @table("text", ["", "a/b", "T/1/2/3/4", "T/1/2\n", "T/-1/2", f"T/{'1' * 21}/2", "T/1/2/ключ"])
     def test_text_without_a_reference_has_none(self, text: str) -> None:
         assert find_reference(text) is None
 

@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-import pytest
 
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.payments.orders import PaymentOrder
@@ -23,6 +22,7 @@ from tests.apps import TestApp
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.invariants import everything
 from tests.providers.bank_app import Cabinet
+from tests.tables import table
 
 from .app import open_yookassa_app
 from .fake import YooKassaFake
@@ -116,7 +116,7 @@ async def test_the_story_has_as_many_points_as_are_swept() -> None:
     assert await run_with_crash(0, after=False) == POINTS
 
 
-@pytest.mark.parametrize("at", range(1, POINTS + 1))
+@table("at", range(1, POINTS + 1))
 async def test_a_crash_at_any_point_loses_nothing_and_does_nothing_twice(at: int) -> None:
     """Crash after each call. Only these calls write lasting state, so a crash just before the next one is the same."""
     await run_with_crash(at, after=True)

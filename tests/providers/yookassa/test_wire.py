@@ -95,7 +95,7 @@ def test_statuses_of_a_payment(status: str, reason: str | None, expected: Invoic
     assert (state.status, state.failure, state.transfers) == (expected, failure, ())
 
 
-@pytest.mark.parametrize(
+@table(
     "amount",
     [
         {"value": "4.355", "currency": "RUB"},
@@ -112,7 +112,7 @@ def test_an_amount_that_is_no_amount_of_roubles_is_not_read(amount: Any) -> None
         read(wire.Payment, amount=amount)
 
 
-@pytest.mark.parametrize(("kopecks", "text"), [(1, "0.01"), (4_35, "4.35"), (700_000_00, "700000.00")])
+@table(("kopecks", "text"), [(1, "0.01"), (4_35, "4.35"), (700_000_00, "700000.00")])
 def test_an_amount_is_sent_as_text(kopecks: int, text: str) -> None:
     assert wire.roubles(kopecks) == {"value": text, "currency": "RUB"}
     assert wire.Amount(text, "RUB").kopecks == kopecks
@@ -170,14 +170,14 @@ def test_error_does_not_quote_the_request() -> None:
     assert "9001234567" not in str(fault_of(_answer(400, error), owner=None, now=NOW))
 
 
-@pytest.mark.parametrize("status", [401, 403])
+@table("status", [401, 403])
 def test_a_merchant_s_wrong_key_takes_no_gateway_down(status: int) -> None:
     fault = fault_of(_answer(status, {"code": "x"}), owner="acc_1", now=NOW)
     assert type(fault) is Unavailable
     assert "acc_1" in str(fault)
 
 
-@pytest.mark.parametrize("operation", ["pay_0198c3f2-7d1a-7e4b-9f60-000000000001", *suspense_ids(), "x" * 600])
+@table("operation", ["pay_0198c3f2-7d1a-7e4b-9f60-000000000001", *suspense_ids(), "x" * 600])
 def test_an_object_of_ours_is_known_again(operation: str) -> None:
     """Ids of any length, by metadata, and a refund by its description alone."""
     told = marks("refund", operation)
@@ -283,7 +283,7 @@ def test_item_in_full_has_yookassas_fields() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@table(
     "fields",
     [{"agent": AGENTS[-1], "supplier": SUPPLIER}, {"additional": "shelf"}, {"subject": PaymentSubject.MARKED}],
 )

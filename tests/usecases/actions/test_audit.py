@@ -30,6 +30,7 @@ from tests.crash_points import CrashPoint, Killed, fused
 from tests.quiesce import at_rest
 from tests.race_barriers import OtherCommit
 from tests.refund_app import RefundApp, open_refund_app
+from tests.tables import table
 
 
 def action(name: str, object_id: str | None = None, **more: Any) -> OperatorAction:
@@ -65,7 +66,7 @@ async def test_refused_action_leaves_no_row(app: TestApp) -> None:
     assert await rows(app.ports) == []
 
 
-@pytest.mark.parametrize("after", [False, True])
+@table("after", [False, True])
 async def test_a_crash_leaves_both_the_action_and_its_row_or_neither(after: bool) -> None:
     async with open_refund_app() as refunds:
         refund_id = await waiting(refunds)

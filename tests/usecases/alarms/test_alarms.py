@@ -41,6 +41,7 @@ from tests.alarm_kit import Listener, Postbox
 from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.http.test_webhook_endpoints import made
+from tests.tables import table
 
 LIVE = "simulator-live"
 DOWN = f"gateway:{LIVE}"
@@ -300,7 +301,7 @@ class TestAChannel:
             assert ear.news == [(["suspense:sus_1", "suspense:sus_2"], [])], "what is so by now, once"
             assert await channels_failing(app.ports) == {"listener": 0.0}
 
-    @pytest.mark.parametrize(("asked", "waits"), [(1800.0, 1800), (10_000_000.0, HOUR), (0.0, 10)])
+    @table(("asked", "waits"), [(1800.0, 1800), (10_000_000.0, HOUR), (0.0, 10)])
     async def test_channel_is_left_alone_for_as_long_as_it_says(self, asked: float, waits: int) -> None:
         ear = Listener()
         async with alarmed(ear) as app:
@@ -336,8 +337,8 @@ class TestAChannel:
             assert len({each.id for each in ear.asked}) > 1
             assert ear.news == [(["suspense:sus_1"], [])]
 
-    @pytest.mark.parametrize("after", [False, True])
-    @pytest.mark.parametrize("at", [1, 2])
+    @table("after", [False, True])
+    @table("at", [1, 2])
     async def test_crash_at_any_commit_keeps_one_message_id(self, at: int, *, after: bool) -> None:
         ear = Listener()
         async with alarmed(ear) as app:
@@ -484,7 +485,7 @@ class TestMerchants:
                 assert await unit[Job].get(f"alarm.tell:postbox/{app.account.account_id}") is None
                 assert await unit[AlarmRecipient].get(f"postbox/{app.account.account_id}") is None
 
-    @pytest.mark.parametrize("channel", [Postbox(), Listener()])
+    @table("channel", [Postbox(), Listener()])
     async def test_merchant_without_address_or_channel_gets_nothing(self, channel: Listener) -> None:
         async with alarmed(channel) as app:
             if not isinstance(channel, Postbox):

@@ -207,7 +207,7 @@ async def test_fault_reaches_the_caller_and_only_the_banks_faults_are_recorded(f
         assert (await app.ports.storage.get(ProviderNote, health_id(LIVE)) is not None) is is_noted
 
 
-@pytest.mark.parametrize("read", [False, True], ids=["sent", "asked about"])
+@table("read", [False, True], ids=["sent", "asked about"])
 async def test_faults_of_refunds_count_as_those_of_payments(read: bool) -> None:
     """A bank is judged by all its answers (docs/decisions.md "OpenAPI, gateways, listen"): here by refunds and their
     polls."""

@@ -29,6 +29,7 @@ from tests.exchange_app import BANK_ID
 from tests.invariants import everything
 from tests.openapi_tour import CLIENT
 from tests.people_kit import joined
+from tests.tables import table
 
 STEP = 3
 """Commits between two kills that are tried."""
@@ -88,7 +89,7 @@ async def answers(app: TestApp) -> list[str]:
     return [text.replace("https://c2.pay.example", "https://c1.pay.example") for text in texts]
 
 
-@pytest.mark.parametrize("written", [True, False], ids=["written", "lost"])
+@table("written", [True, False], ids=["written", "lost"])
 async def test_move_killed_at_any_commit_is_finished_by_the_next_call(written: bool) -> None:
     killed_at, seen = 0, set[str]()
     while True:
@@ -131,7 +132,7 @@ async def state(one: TestApp, two: TestApp) -> str:
     return "both" if here is not None else "there"
 
 
-@pytest.mark.parametrize("fault", [(Payment, Unavailable("the disk is full")), (Account, Conflict("accounts_id"))])
+@table("fault", [(Payment, Unavailable("the disk is full")), (Account, Conflict("accounts_id"))])
 async def test_failed_move_is_undone(fault: tuple[type[Any], Exception]) -> None:
     async with cells() as (one, two):
         payment = await one.created()

@@ -13,6 +13,7 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.usecases.common.idempotency import KEY_TAKEN, Lock, Made, once, once_made
 from cambist.ports.faults import Conflict
 from tests.apps import TestApp
+from tests.tables import table
 
 KEY = str(UUID(int=7))
 
@@ -83,7 +84,7 @@ async def test_a_key_that_was_taken_back_is_free(app: TestApp) -> None:
 BACKOFF = [0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.25]
 
 
-@pytest.mark.parametrize(
+@table(
     ("reads", "found", "slept"),
     [
         ([], None, []),

@@ -17,6 +17,7 @@ from cambist.ports.faults import Conflict, Stale, Unavailable
 from cambist.ports.storage import Queueing, Storage, Unit
 from tests.apps import TestApp
 from tests.refund_app import begin, open_refund_app
+from tests.tables import table
 
 MANY = TRIES + 5
 """More than one unit could lose races against."""
@@ -107,7 +108,7 @@ async def nothing(unit: Unit) -> str:
     return f"done {unit is not None}"
 
 
-@pytest.mark.parametrize("lost", [Stale("moved"), Conflict("a_rule")])
+@table("lost", [Stale("moved"), Conflict("a_rule")])
 async def test_unit_that_keeps_losing_gives_up_and_names_the_conflict(lost: Stale | Conflict) -> None:
     storage = Losing(lost, TRIES)
     with pytest.raises(Unavailable, match=f"{TRIES} times") as given_up:

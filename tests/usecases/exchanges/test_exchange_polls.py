@@ -4,12 +4,11 @@ certain, by the backoff while it is paid out, and for some hours after its end."
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from cambist.core.domain.exchanges.exchanges import ExchangeStatus as S
 from cambist.core.usecases.exchanges.payout import Paying
 from cambist.core.usecases.exchanges.progress import next_status_poll
 from tests.domain.exchange_kit import END, exchange
+from tests.tables import table
 
 HOUR, DAY = 3600, 86400
 TO_USDT: dict[str, Any] = {"crypto_deposit_address": "T1"}
@@ -66,7 +65,7 @@ POLLS: list[tuple[S, dict[str, Any], float, dict[str, Any], float | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("status", "fields", "now", "run", "due"), POLLS)
+@table(("status", "fields", "now", "run", "due"), POLLS)
 def test_exchange_is_polled_again(
     status: S, fields: dict[str, Any], now: float, run: dict[str, Any], due: float | None
 ) -> None:

@@ -16,6 +16,7 @@ from cambist.ports.bank import BankCapabilities
 from cambist.ports.remittances import RemittanceStatus
 from tests.exchange_app import ExchangeApp, open_exchange_app
 from tests.invariants import everything
+from tests.tables import table
 
 FIRST, SECOND = "simulator-test", "second-test"
 S = GatewayStatus
@@ -82,7 +83,7 @@ async def test_exchange_of_rub_is_refused_while_all_banks_are_down(app: Exchange
     assert await everything(app.ports, Exchange) == []
 
 
-@pytest.mark.parametrize("others", [(SECOND,), ()], ids=["another takes it", "none does"])
+@table("others", [(SECOND,), ()], ids=["another takes it", "none does"])
 async def test_rub_do_not_come_to_a_bank_that_takes_no_such_amount(others: tuple[str, ...]) -> None:
     small = BankCapabilities(simulated=True, max_kopecks=500_00)
     banks = [FurtherBank(name="small", capabilities=small), *(FurtherBank(name=name) for name in others)]

@@ -33,6 +33,7 @@ from cambist.ports.remittances import RemittanceState, RemittanceStatus
 from tests.domain.exchange_kit import END, NOW, exchange
 from tests.exchange_app import PHONE, ExchangeApp, conclude, open_exchange_app
 from tests.planting import beneath
+from tests.tables import table
 from tests.usecases.exchanges.test_exchange_return import BACK, late_rub, late_usdt
 
 R = RemittanceStatus
@@ -52,7 +53,7 @@ def remitting(status: S, part: P, **more: Any) -> Remitting:
     return Remitting(msgspec.structs.replace(sold, parts=(spoken_of,)), spoken_of, is_as_made=True)
 
 
-@pytest.mark.parametrize(
+@table(
     ("status", "part", "word"),
     [
         (S.RUB_SENDING, P.SENT, R.PROCESSING),

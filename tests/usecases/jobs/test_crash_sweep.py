@@ -23,6 +23,7 @@ from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
+from tests.tables import table
 
 KEY = str(UUID(int=7))
 
@@ -79,18 +80,18 @@ COMMITS = {"simulator": 3, "simulator-asked": 4}
 """The creation, its opening if the bank needs a call, the move with its event, and the delivery's receipt."""
 
 
-@pytest.mark.parametrize(("bank", "commits"), COMMITS.items())
+@table(("bank", "commits"), COMMITS.items())
 async def test_the_story_has_as_many_commits_as_are_swept(bank: str, commits: int) -> None:
     assert await run_with_crash(bank, 0, after=False) == commits
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize(("bank", "at"), [(bank, at) for bank, most in COMMITS.items() for at in range(1, most + 1)])
+@table("after", [False, True], ids=["before", "after"])
+@table(("bank", "at"), [(bank, at) for bank, most in COMMITS.items() for at in range(1, most + 1)])
 async def test_a_crash_at_any_commit_loses_nothing_and_does_nothing_twice(bank: str, at: int, after: bool) -> None:
     await run_with_crash(bank, at, after=after)
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@table("after", [False, True], ids=["before", "after"])
 async def test_a_crash_while_a_refused_payment_is_taken_back_frees_the_key(after: bool) -> None:
     async with open_test_app() as app:
         whole, fuse = app.ports, CrashPoint(2, after=after)

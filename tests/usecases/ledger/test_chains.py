@@ -19,6 +19,7 @@ from cambist.frontends.telemetry.masking import masked
 from cambist.ports.bundle import Ports
 from tests.apps import TestApp, open_test_app
 from tests.planting import beneath
+from tests.tables import table
 from tests.usecases.ledger.test_ledger import book, entry
 from tests.usecases.operators.test_reencrypt import AFTER, BEFORE, BETWEEN, keyed
 
@@ -86,7 +87,7 @@ def test_head_is_read_from_any_text_that_holds_it() -> None:
         assert set(found) == set(heads)
 
 
-@pytest.mark.parametrize(
+@table(
     "text", ["", "ledger=", "ledger=1:abc", f"ledger=x:{'A' * 43}", f"ledger=1:{'A' * 44}", f"myledger=1:{'A' * 43}"]
 )
 def test_text_that_only_resembles_a_head_is_none(text: str) -> None:

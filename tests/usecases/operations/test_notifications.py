@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from cambist.core.domain import ids
 from cambist.core.domain.exchanges.exchanges import invoice_operation
 from cambist.core.domain.exchanges.payouts import part_operation
@@ -51,6 +49,6 @@ def test_kind_with_notifications_names_the_owner_of_its_operations() -> None:
     assert [kind for kind in owning if kind.owner is Operation.owner] == []
 
 
-@pytest.mark.parametrize("operation", ["", "pay_", "ref_x", "kyc_x", f"pay_{A}#2", f"{EXCHANGE}/x", "\0"])
+@table("operation", ["", "pay_", "ref_x", "kyc_x", f"pay_{A}#2", f"{EXCHANGE}/x", "\0"])
 def test_operation_of_a_foreign_form_has_no_handler(operation: str) -> None:
     assert not any(handler.owns(operation) for handler in HANDLERS)

@@ -30,6 +30,7 @@ from tests.apps import open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.errands import ID, ErrandApp, Page
 from tests.race_barriers import BarrierStorage, OtherCommit
+from tests.tables import table
 
 FIRST = f"{ID}#1"
 SENT = ("taken", "done")
@@ -333,9 +334,9 @@ class TestOwnership:
             assert (job.due - errands.app.clock.now()).total_seconds() == 10 * asked
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("lost", [None, True, False], ids=["answered", "answer lost", "request lost"])
-@pytest.mark.parametrize("marks_doubt", [False, True])
+@table("after", [False, True], ids=["before", "after"])
+@table("lost", [None, True, False], ids=["answered", "answer lost", "request lost"])
+@table("marks_doubt", [False, True])
 async def test_a_crash_between_any_two_steps_ends_as_if_there_had_been_none(
     after: bool, lost: bool | None, marks_doubt: bool
 ) -> None:

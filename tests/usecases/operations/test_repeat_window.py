@@ -42,6 +42,7 @@ from tests.invariants import everything
 from tests.providers_kit import inside
 from tests.refund_app import open_refund_app
 from tests.subscription_app import choose_calendar, subscribe
+from tests.tables import table
 from tests.usecases.exchanges.test_exchange_return import late_rub
 from tests.usecases.refunds.test_suspense_return import second_transfer
 
@@ -282,7 +283,7 @@ async def test_ending_an_operation_that_does_not_exist_is_refused(stack: AsyncEx
     assert odd.value.code == "VALIDATION_ERROR"
 
 
-@pytest.mark.parametrize(("window", "sent"), [(timedelta(seconds=30), 1), (None, 2)])
+@table(("window", "sent"), [(timedelta(seconds=30), 1), (None, 2)])
 async def test_invoice_of_a_dead_process_is_repeated_only_within_the_window(
     window: timedelta | None, sent: int
 ) -> None:

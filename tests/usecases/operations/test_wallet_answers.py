@@ -10,6 +10,7 @@ from cambist.ports.chain import Network
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, TransferState
 from tests.payout_kit import OTHER_WALLET, WALLET
+from tests.tables import table
 
 EVM, OTHER_EVM = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"
 SENT = SignedTransfer(operation="out_1", tx_hash="sent", blob=b"", expires_at=None)
@@ -47,9 +48,7 @@ async def test_wallet_that_sent_nothing_signs() -> None:
     assert (await sign(wallet, "tron", "out_1", WALLET, 100)).tx_hash == "anew"
 
 
-@pytest.mark.parametrize(
-    "fault", [Refused("no", reason="not_found"), OutcomeUnknown("cut"), Unavailable("away")], ids=str
-)
+@table("fault", [Refused("no", reason="not_found"), OutcomeUnknown("cut"), Unavailable("away")], ids=str)
 async def test_wallet_that_does_not_say_what_it_sent_signs_nothing(fault: Fault) -> None:
     """In whatever words: it might be paid twice."""
     wallet = Wallet(fault)
@@ -58,7 +57,7 @@ async def test_wallet_that_does_not_say_what_it_sent_signs_nothing(fault: Fault)
     assert wallet.signed == 0
 
 
-@pytest.mark.parametrize(
+@table(
     ("network", "sent_to", "units", "owed_to", "is_same"),
     [
         ("tron", WALLET, 100, WALLET, True),
@@ -86,7 +85,7 @@ async def test_transfer_that_the_wallet_sent_is_adopted_if_it_matches(
     assert wallet.signed == 0
 
 
-@pytest.mark.parametrize("blob", [b"", b"signed"])
+@table("blob", [b"", b"signed"])
 async def test_transfer_without_a_signed_copy_is_not_sent_again(blob: bytes) -> None:
     """Nor is it said that the network took it."""
     wallet = Wallet(None)
@@ -108,7 +107,7 @@ def test_a_transfer_that_is_not_whole_is_never_taken_for_one() -> None:
     assert stored("out_1", Half(tx_hash=None)) is None
 
 
-@pytest.mark.parametrize("address", ["TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t", "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb"])
+@table("address", ["TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t", "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb"])
 async def test_an_address_to_which_nobody_has_the_key_is_never_signed_for(address: str) -> None:
     wallet = Wallet(None)
     with pytest.raises(Refused) as refused:

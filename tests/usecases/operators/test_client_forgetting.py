@@ -28,6 +28,7 @@ from tests.apps import TestApp
 from tests.event_factory import happen
 from tests.exchange_app import ExchangeApp, open_exchange_app
 from tests.kyc_kit import FORM, OTHER, PHONE, KycApp, open_kyc_app
+from tests.tables import table
 
 
 @pytest.fixture
@@ -253,7 +254,7 @@ class TestMoneyUnderWay:
         await forget_client(app.ports, clients[2])
 
 
-@pytest.mark.parametrize(
+@table(
     ("verifier", "checks", "told"),
     [
         (None, ("chk_1",), "No verifier was asked about the client."),

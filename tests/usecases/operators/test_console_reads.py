@@ -46,6 +46,7 @@ from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Simulation
 from tests.planting import beneath
 from tests.refund_app import RefundApp, open_refund_app
+from tests.tables import table
 
 
 @pytest.fixture
@@ -306,7 +307,7 @@ async def test_amount_search_scans_about_the_bound_whatever_the_other_filters(
         assert [each.id for each in found] in expected, amount
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "text", "moment"),
     [
         ("from", "2026-11-21", "2026-11-21T00:00:00+00:00"),

@@ -13,6 +13,7 @@ from cambist.core.domain.webhooks.events import Attempt
 from cambist.core.usecases.operators.dashboard import DAYS, WEBHOOKS_OF, about_usdt, read_dashboard
 from tests.event_factory import happen
 from tests.refund_app import RefundApp, open_refund_app
+from tests.tables import table
 from tests.usecases.operators.test_reencrypt import blank
 
 DAY = 86_400
@@ -67,9 +68,7 @@ async def test_the_next_settlement_takes_what_was_paid_before_its_cutoff(app: Re
     assert (due.pending, due.expected, due.about_usdt) == (Rub(995_00), Rub(925_00), Decimal("10.00"))
 
 
-@pytest.mark.parametrize(
-    ("kopecks", "rate", "usdt"), [(9250_00, "92.50", "100.00"), (1, "0.01", "1.00"), (1, "2", "0.00")]
-)
+@table(("kopecks", "rate", "usdt"), [(9250_00, "92.50", "100.00"), (1, "0.01", "1.00"), (1, "2", "0.00")])
 def test_about_how_many_usdt_rub_come_to(kopecks: int, rate: str, usdt: str) -> None:
     assert str(about_usdt(Rub(kopecks), rate)) == usdt
 

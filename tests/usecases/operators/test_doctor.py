@@ -24,6 +24,7 @@ from cambist.ports.payouts import Senders
 from tests.apps import TestApp, open_test_app
 from tests.http.test_webhook_endpoints import made
 from tests.planting import beneath
+from tests.tables import table
 from tests.usecases.alarms.test_alarms import FewNodes
 from tests.usecases.operators.test_reencrypt import blank
 
@@ -43,7 +44,7 @@ async def test_a_app_that_works_is_well(app: TestApp) -> None:
         assert (await check(app.ports, lambda _: None)).level is Level.OK
 
 
-@pytest.mark.parametrize(
+@table(
     ("seconds", "level"),
     [
         (0.4, Level.OK),
@@ -143,7 +144,7 @@ async def test_thorough_check_reads_every_kind_of_row_and_shows_its_progress(app
     assert {"2 of Payment", "1 of Account"} <= set(told)
 
 
-@pytest.mark.parametrize(("count", "more"), [(4, ""), (5, ""), (6, " and 1 more")])
+@table(("count", "more"), [(4, ""), (5, ""), (6, " and 1 more")])
 async def test_five_accounts_are_named_and_further_ones_counted(count: int, more: str) -> None:
     async with open_test_app(receiver=False) as app:
         app.made_up = True
@@ -175,7 +176,7 @@ class TestVault:
             await unit.commit()
         app.made_up = True
 
-    @pytest.mark.parametrize("check", ["quick", "thorough"])
+    @table("check", ["quick", "thorough"])
     async def test_a_key_that_is_missing_fails_and_an_older_one_in_use_warns(self, check: str) -> None:
         async with open_test_app() as app:
             await self.seal_with(app, AesVault({1: self.old}, 1, self.pepper))

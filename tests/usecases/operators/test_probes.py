@@ -25,6 +25,7 @@ from tests.apps import TestApp
 from tests.invariants import everything
 from tests.planting import beneath
 from tests.quiesce import at_rest
+from tests.tables import table
 
 
 async def write(app: TestApp, *records: Any) -> None:
@@ -129,7 +130,7 @@ async def test_only_open_breakers_and_open_sums_count(app: TestApp) -> None:
 UP, POOR, DOWN = GatewayStatus.OPERATIONAL, GatewayStatus.DEGRADED, GatewayStatus.DOWN
 
 
-@pytest.mark.parametrize(
+@table(
     ("live", "test", "without"),
     [
         ([UP], [UP], ()),

@@ -21,6 +21,7 @@ from cambist.core.usecases.payments.transfers import list_transfers
 from tests.apps import TestApp
 from tests.contracts.storage_kit import START
 from tests.domain.refund_kit import payment
+from tests.tables import table
 from tests.usecases.ledger.test_ledger import journal, plain
 from tests.usecases.settlement.test_settlement import caller
 
@@ -280,7 +281,7 @@ async def test_rejected_money_that_went_back_has_left_the_books(app: TestApp) ->
     assert {balance_type: amount for balance_type, amount in found.items() if amount} == {}
 
 
-@pytest.mark.parametrize(
+@table(
     ("sent", "resolved", "reason", "status"),
     [
         (False, False, "too_late", "suspended"),

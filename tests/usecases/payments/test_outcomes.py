@@ -41,6 +41,7 @@ from tests.crash_points import CrashPoint, Killed, fused
 from tests.invariants import check_books, everything
 from tests.race_barriers import BarrierStorage
 from tests.subscription_app import bindings, open_link, subscribed
+from tests.tables import table
 
 AWAY = Twist(ending=Ending.UNAVAILABLE)
 DONE = Twist(ending=Ending.UNKNOWN_DONE)
@@ -200,8 +201,8 @@ async def _swept(twist: Twist, fuse: CrashPoint) -> int:
     return fuse.commits
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("twist", [DONE, NOT_DONE], ids=["done", "never arrived"])
+@table("after", [False, True], ids=["before", "after"])
+@table("twist", [DONE, NOT_DONE], ids=["done", "never arrived"])
 async def test_a_crash_at_any_commit_leaves_rows_that_fit_their_payments(twist: Twist, after: bool) -> None:
     commits = await _swept(twist, CrashPoint(0, after=after))
     assert commits >= 4, "the payment, its row, the bank's word, the watch"

@@ -157,7 +157,7 @@ async def test_unavailable_bank_is_not_polled_for_as_long_as_it_says(app: TestAp
     assert bank.moments(app, payment.id, payment.created_at)[:3] == [3.0, 63.0, pytest.approx(67.2)]
 
 
-@pytest.mark.parametrize("sends_notifications", [True, False])
+@table("sends_notifications", [True, False])
 async def test_the_last_look_is_tried_until_the_bank_answers_it(sends_notifications: bool) -> None:
     bank = TellsNothing(sends_notifications=sends_notifications)
     async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
@@ -180,7 +180,7 @@ async def test_a_bank_that_never_answers_is_left_alone_after_a_day(app: TestApp,
     assert bank.asked == []
 
 
-@pytest.mark.parametrize(
+@table(
     ("sends_notifications", "now", "due"),
     [(True, 0, 30), (True, 899, 900), (True, 900, 930), (False, 899, 900), (False, 900, 1050)],
 )
@@ -226,7 +226,7 @@ async def test_late_polls_are_three_and_the_last_is_retried_for_a_day(
 class TestBindings:
     """A payer who binds waits at a page, too."""
 
-    @pytest.mark.parametrize(("sends_notifications", "seconds"), [(False, 10), (True, 60)])
+    @table(("sends_notifications", "seconds"), [(False, 10), (True, 60)])
     async def test_confirmation_without_notification_is_seen_within(
         self, sends_notifications: bool, seconds: int
     ) -> None:

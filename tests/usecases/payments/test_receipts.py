@@ -345,7 +345,7 @@ def test_a_name_is_the_descriptions_first_128_characters(length: int) -> None:
     assert [item.name for item in written.items] == ["x" * min(length, 128)]
 
 
-@pytest.mark.parametrize("name", ["TaxSystem", "Vat", "PaymentSubject", "PaymentMode"])
+@table("name", ["TaxSystem", "Vat", "PaymentSubject", "PaymentMode"])
 def test_settings_and_the_port_have_the_same_words(name: str) -> None:
     assert {each.name: each.value for each in getattr(words, name)} == {
         each.name: each.value for each in getattr(receipts, name)

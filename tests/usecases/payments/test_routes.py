@@ -29,6 +29,7 @@ from cambist.ports.jobs import Job
 from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.planting import beneath
+from tests.tables import table
 from tests.usecases.jobs.test_crash_sweep import caller
 
 NO = Twist(ending=Ending.REFUSED)
@@ -393,7 +394,7 @@ LIMITS = [
 ]
 
 
-@pytest.mark.parametrize(("first", "second", "amount", "end"), LIMITS)
+@table(("first", "second", "amount", "end"), LIMITS)
 async def test_a_bank_that_takes_no_such_amount_is_passed_over_unasked(
     first: tuple[int, int | None], second: tuple[int, int | None], amount: str, end: str
 ) -> None:

@@ -35,6 +35,7 @@ from cambist.ports.bundle import Ports
 from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.planting import beneath
+from tests.tables import table
 
 S = PaymentStatus
 NONE: dict[S, int] = {}
@@ -285,9 +286,7 @@ async def run_with_crash(bank: str, at: int, *, after: bool, refused: int) -> in
         return fuse.commits
 
 
-@pytest.mark.parametrize(
-    ("bank", "refused", "least"), [("simulator", 0, 4), ("simulator-asked", 0, 5), ("simulator-asked", 1, 2)]
-)
+@table(("bank", "refused", "least"), [("simulator", 0, 4), ("simulator-asked", 0, 5), ("simulator-asked", 1, 2)])
 async def test_a_crash_at_any_commit_keeps_the_tallies(bank: str, refused: int, least: int) -> None:
     commits = await run_with_crash(bank, 0, after=False, refused=refused)
     assert commits >= least

@@ -26,6 +26,7 @@ from tests.crash_points import CrashPoint, Killed, fused
 from tests.invariants import everything
 from tests.refund_app import SETTLED_100, RefundApp, open_refund_app
 from tests.stand_in import StandIn
+from tests.tables import table
 
 KEY = str(UUID(int=7))
 LEASES_ARE_OVER = 90.0
@@ -152,9 +153,7 @@ async def _return(refunds: RefundApp, ports: Ports, payment_id: str) -> None:
         await refunds.app.work(6)
 
 
-@pytest.mark.parametrize(
-    ("after", "refused"), [(False, 0), (True, 0), (True, 1)], ids=["before", "after", "at the second attempt"]
-)
+@table(("after", "refused"), [(False, 0), (True, 0), (True, 1)], ids=["before", "after", "at the second attempt"])
 async def test_a_crash_while_suspense_is_sent_back_sends_it_once(after: bool, refused: int) -> None:
     points, at = 1, 0
     while at <= points:

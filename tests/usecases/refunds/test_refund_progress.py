@@ -162,7 +162,7 @@ def test_the_backoff_goes_on_for_ever(asked: int, seconds: int) -> None:
     assert next_status_poll(RefundState(status=S.PROCESSING), asked, NOW) == NOW + timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize(("hint", "seconds"), [(0.0, 1), (5.0, 5), (1e9, 21_600)])
+@table(("hint", "seconds"), [(0.0, 1), (5.0, 5), (1e9, 21_600)])
 def test_a_hint_of_the_bank_goes_before_the_backoff(hint: float, seconds: int) -> None:
     assert next_status_poll(RefundState(status=S.PROCESSING, check_after=hint), 3, NOW) == NOW + timedelta(
         seconds=seconds

@@ -53,7 +53,7 @@ def rows_of(text: bytes) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text.decode(), newline="")))
 
 
-@pytest.mark.parametrize("seed", [3, 17, 40])
+@table("seed", [3, 17, 40])
 async def test_registers_are_what_the_journal_says(seed: int) -> None:
     assert await lived(seed) == []
 

@@ -4,12 +4,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from cambist.core.usecases.sandbox.clock_batches import batch_of, worth_reading
 from cambist.ports.jobs import Job
 from tests.apps import TestApp
 from tests.clock_kit import advance
+from tests.tables import table
 
 
 def job(moment: float, argument: str = "", kind: str = "payment.watch", **more: Any) -> Job:
@@ -18,7 +17,7 @@ def job(moment: float, argument: str = "", kind: str = "payment.watch", **more: 
     return Job(id=f"{kind}:{argument}", kind=kind, argument=argument, due=at, moment=at, created_at=at, **more)
 
 
-@pytest.mark.parametrize(
+@table(
     ("others", "taken"),
     [
         ([], 1),
@@ -36,12 +35,12 @@ def test_a_batch(others: list[tuple[float, dict[str, Any]]], taken: int) -> None
     assert batch_of(due) == due[:taken]
 
 
-@pytest.mark.parametrize("kind", ["settlement.own", "settlement.run", "webhook.deliver", "webhook.timer"])
+@table("kind", ["settlement.own", "settlement.run", "webhook.deliver", "webhook.timer"])
 def test_work_on_the_whole_account_is_done_alone(kind: str) -> None:
     assert len(batch_of([job(0, kind=kind), job(0.1)])) == 1
 
 
-@pytest.mark.parametrize(("last", "read"), [(None, 32), (1, 6), (3, 6), (4, 8), (16, 32), (32, 32)])
+@table(("last", "read"), [(None, 32), (1, 6), (3, 6), (4, 8), (16, 32), (32, 32)])
 def test_read_matches_the_last_batch_and_exceeds_the_skipped_jobs(last: int | None, read: int) -> None:
     """A receiver's two jobs may be left out, and the daily settlement be postponed. The read must still reach the jobs
     behind them."""

@@ -32,6 +32,7 @@ from cambist.ports.storage import Clocked
 from tests.apps import TestApp
 from tests.clock_kit import advance
 from tests.invariants import everything
+from tests.tables import table
 
 HOUR = 3600.0
 PROMPT = 10.0
@@ -337,7 +338,7 @@ async def test_outcome_entered_late_by_the_fast_clock_is_corrected(app: TestApp)
     assert told(app) == {paid: 1}
 
 
-@pytest.mark.parametrize(("seconds", "seen"), [(HOUR, HOUR), (-HOUR, -HOUR), (1.9, 0), (-1.9, 0), (2, 2), (0, 0)])
+@table(("seconds", "seen"), [(HOUR, HOUR), (-HOUR, -HOUR), (1.9, 0), (-1.9, 0), (2, 2), (0, 0)])
 async def test_step_is_recognised_by_its_size_and_passing_time_is_none(seconds: float, seen: float) -> None:
     clock = VirtualClock()
     watch = ClockWatch(clock)

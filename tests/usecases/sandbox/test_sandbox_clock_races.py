@@ -34,6 +34,7 @@ from tests.clock_kit import advance as advanced
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.invariants import everything
 from tests.subscription_app import bound
+from tests.tables import table
 
 T = TypeVar("T")
 WISH = ClockWish(seconds=3600)
@@ -82,8 +83,8 @@ async def check(app: TestApp, payment_id: str) -> None:
             assert job.due == job.moment - clock.ahead, job.id
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("at", range(1, 12))
+@table("after", [False, True], ids=["before", "after"])
+@table("at", range(1, 12))
 async def test_an_advance_that_is_killed_at_any_commit_is_brought_to_its_end(at: int, after: bool) -> None:
     async with opened("memory://") as (app, caller, payment_id):
         fuse = CrashPoint(at, after=after)

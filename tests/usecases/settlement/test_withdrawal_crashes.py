@@ -17,6 +17,7 @@ from cambist.core.usecases.jobs import WORKER_LEASE
 from cambist.core.usecases.settlement.withdrawal_progress import execute
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.payout_kit import CREDIT, PAID, REST, WALLET, Payouts, open_payouts
+from tests.tables import table
 
 S = WithdrawalStatus
 ZERO = Usdt(0)
@@ -117,7 +118,7 @@ OUTAGES = pytest.mark.parametrize("outage", [0, 3600], ids=["at_once", "long"])
 AFTER = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 
 
-@pytest.mark.parametrize("name", WEATHERS)
+@table("name", WEATHERS)
 async def test_the_story_has_as_many_steps_as_are_swept(name: str) -> None:
     weather, commits, calls = WEATHERS[name]
     assert await run_with_crash(weather=weather) == Ended(commits, calls, signed=1)

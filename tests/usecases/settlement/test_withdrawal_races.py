@@ -24,6 +24,7 @@ from cambist.ports.payouts import TransferState
 from cambist.ports.storage import Unit
 from tests.payout_kit import CREDIT, PAID, REST, WALLET, Payouts, open_payouts
 from tests.race_barriers import BarrierStorage
+from tests.tables import table
 
 S = WithdrawalStatus
 ZERO = Usdt(0)
@@ -31,7 +32,7 @@ READ = "cambist.core.usecases.settlement.withdrawals.balance_types"
 
 
 class TestAtOnce:
-    @pytest.mark.parametrize("lost", [False, True], ids=["sent", "lost"])
+    @table("lost", [False, True], ids=["sent", "lost"])
     async def test_first_stored_of_two_signed_transfers_is_the_only_one_broadcast(self, lost: bool) -> None:
         async with open_payouts() as payouts:
             payouts.script.broadcast.extend([Twist(ending=Ending.UNKNOWN_NOT_DONE)] * lost)

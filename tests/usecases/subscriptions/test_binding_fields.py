@@ -17,6 +17,7 @@ from cambist.ports.bank import BankCapabilities, InvoiceKind
 from cambist.ports.mandates import Binding, BindingRequest, MandateState
 from tests.apps import TestApp, open_test_app
 from tests.subscription_app import bindings, press, subscribe
+from tests.tables import table
 from tests.windows import Page
 
 PAGE = "https://bank.example/bind/1"
@@ -90,7 +91,7 @@ async def test_a_qr_is_a_qr(app: TestApp, bank: Binder) -> None:
     assert 'id="qr"' in answer
 
 
-@pytest.mark.parametrize(("amount", "taken"), [("99.99", False), ("100.00", True), ("500.00", True), ("500.01", False)])
+@table(("amount", "taken"), [("99.99", False), ("100.00", True), ("500.00", True), ("500.01", False)])
 async def test_a_first_charge_is_within_the_bank_s_limits(amount: str, taken: bool) -> None:
     bank = Binder(min_kopecks=100_00, max_kopecks=500_00)
     async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:

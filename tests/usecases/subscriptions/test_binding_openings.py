@@ -26,6 +26,7 @@ from cambist.ports.mandates import Binding as AtBank
 from tests.apps import TestApp, open_test_app
 from tests.planting import beneath
 from tests.subscription_app import bindings, bound, call, choose_calendar, open_link, record, subscribe, subscribed
+from tests.tables import table
 
 DAY = 86400
 
@@ -120,7 +121,7 @@ async def test_period_of_a_binding_follows_the_subscriptions_scheme(app: TestApp
 UUID = "0198c3f2-7d1a-7e4b-9f60-000000000001"
 
 
-@pytest.mark.parametrize(
+@table(
     ("operation", "payment_id"),
     [
         (f"bnd_{UUID}", f"pay_{UUID}"),
@@ -187,7 +188,7 @@ async def test_open_binding_is_not_requested_again(app: TestApp) -> None:
 ROUTES = [("first", "50.00", "third-test"), ("none", "50.00", "second-test"), ("first", "500.00", "second-test")]
 
 
-@pytest.mark.parametrize(("charge", "amount", "bank"), ROUTES)
+@table(("charge", "amount", "bank"), ROUTES)
 async def test_next_bank_after_a_refusal_is_one_that_takes_the_first_charge(
     charge: str, amount: str, bank: str
 ) -> None:

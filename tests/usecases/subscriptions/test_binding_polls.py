@@ -35,6 +35,7 @@ from tests.apps import TestApp, open_test_app
 from tests.planting import beneath
 from tests.race_barriers import Interrupted
 from tests.subscription_app import bindings, bound, call, open_link, record, simulate, subscribed
+from tests.tables import table
 
 
 async def saved(app: TestApp, payment: Payment, **changes: object) -> Payment:
@@ -189,7 +190,7 @@ async def test_a_look_that_was_not_its_turn_comes_back(app: TestApp, monkeypatch
 FORGETFUL = BankCapabilities(simulated=True, mandates=True, mandate_charges=True, repeat_window=timedelta(seconds=60))
 
 
-@pytest.mark.parametrize(
+@table(
     ("done", "seconds", "is_left", "is_known"),
     [
         (False, 59, True, True),

@@ -16,6 +16,7 @@ from cambist.ports.jobs import Job
 from tests.charge_app import ChargeApp, open_charge_app
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.invariants import everything
+from tests.tables import table
 
 KEY = str(UUID(int=7))
 LOST = Twist(ending=Ending.UNKNOWN_NOT_DONE)
@@ -71,7 +72,7 @@ async def check(charges: ChargeApp, subscription_id: str, payment_id: str) -> No
     assert not [job for job in await everything(charges.ports, Job) if job.kind == "charge.watch"]
 
 
-@pytest.mark.parametrize("bank", BANKS)
+@table("bank", BANKS)
 async def test_the_story_has_as_many_commits_as_are_swept(bank: str) -> None:
     assert await run_with_crash(bank, 0, after=False) == COMMITS[bank]
 
@@ -92,8 +93,8 @@ async def fail(charges: ChargeApp, subscription_id: str, ports: Ports) -> None:
     await charges.app.work(30)
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("at", range(1, 5))
+@table("after", [False, True], ids=["before", "after"])
+@table("at", range(1, 5))
 async def test_a_crash_at_any_commit_gives_a_period_up_once(at: int, after: bool) -> None:
     """One `subscription.charge_exhausted` a period, always sent (docs/subscriptions.md "Periods and attempts")."""
     async with open_charge_app(receiver=False) as charges:

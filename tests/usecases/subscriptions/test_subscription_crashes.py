@@ -4,7 +4,6 @@ just after it, and continued by a new process (ARCHITECTURE.md "Units and jobs")
 from contextlib import suppress
 from uuid import UUID
 
-import pytest
 from msgspec import UNSET
 
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
@@ -22,6 +21,7 @@ from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.invariants import everything
 from tests.subscription_app import choose_calendar, simulator, statuses
+from tests.tables import table
 
 KEY = str(UUID(int=7))
 _NEVER = 10**6
@@ -80,8 +80,8 @@ async def check(app: TestApp, made: str) -> None:
     assert await statuses(app, payments[0].id) == [("pending", "paid")]
 
 
-@pytest.mark.parametrize("calendar", [False, True])
-@pytest.mark.parametrize("after", [False, True])
+@table("calendar", [False, True])
+@table("after", [False, True])
 async def test_create_open_confirm_survives_a_crash_at_every_commit(after: bool, calendar: bool) -> None:
     commits = await run_with_crash(_NEVER, after=after, calendar=calendar)
     assert commits > 5
@@ -116,7 +116,7 @@ async def cancel_with_crash(at: int, *, after: bool) -> int:
         return fuse.commits
 
 
-@pytest.mark.parametrize("after", [False, True])
+@table("after", [False, True])
 async def test_cancelling_survives_a_crash_at_every_commit(after: bool) -> None:
     commits = await cancel_with_crash(_NEVER, after=after)
     assert commits > 2

@@ -39,6 +39,7 @@ from tests.apps import WEBHOOK_SECRET
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.event_factory import happen
 from tests.quiesce import at_rest
+from tests.tables import table
 
 GOOD = DeliveryResult(answer=Answer.RESPONDED, status=200)
 SILENT = DeliveryResult(answer=Answer.TIMEOUT, note="no whole answer within 10 s")
@@ -667,7 +668,7 @@ class TestCrashes:
         assert len(made) == 41
         assert await harness.jobs() == []
 
-    @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+    @table("after", [False, True], ids=["before", "after"])
     async def test_a_crash_at_any_commit_of_a_bad_day_loses_nothing(self, after: bool) -> None:
         """Failures, a breaker that opens, probes, a drain: killed at every commit in turn, each time all is delivered,
         every webhook that was entered has its row, and no job is left."""

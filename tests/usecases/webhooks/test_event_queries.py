@@ -71,7 +71,7 @@ def test_events_of_an_object_are_those_that_are_asked_for(
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
 
 
-@pytest.mark.parametrize(
+@table(
     ("asked", "low", "high"),
     [
         ({}, None, None),

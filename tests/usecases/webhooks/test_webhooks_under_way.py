@@ -1,10 +1,9 @@
 """The number of webhooks in flight is the documented one (docs/operations.md "Running several machines")."""
 
-import pytest
-
 from cambist.core.domain.webhooks.limiter_pool import Trust
 from cambist.core.usecases.webhooks.dispatcher import Dispatcher
 from tests.apps import open_test_app
+from tests.tables import table
 
 
 class _Receiver:
@@ -12,7 +11,7 @@ class _Receiver:
         """Never called: nothing is given back in these tests."""
 
 
-@pytest.mark.parametrize(
+@table(
     ("receivers", "hosts", "under_way"),
     [(1281, 1281, 1280), (65, 1, 64)],
     ids=["in all", "to one host and port"],
