@@ -168,6 +168,15 @@ def ha(session: nox.Session) -> None:
 
 
 @dev_session
+def fleet(session: nox.Session) -> None:
+    """Run two cells behind HAProxy: kill primaries and a cell, move accounts under load, measure CPU: half an hour, as
+    root, with the packages of `ha` (docs/cells.md)."""
+    arguments = ("-n", "0", "-s", "tests/drills/test_fleet.py", *session.posargs)
+    environ = {"CAMBIST_FLEET": "50,20", "CAMBIST_FLEET_PAYMENTS": "4000", "CAMBIST_DRILLS": "full"}
+    session.run("pytest", *arguments, env=environ)
+
+
+@dev_session
 def simulate(session: nox.Session) -> None:
     """Simulate whole installations under faults, by seeds: `-- --hours 1000 --jobs 2`; one: `-- --seed 17`
     (docs/reliability.md)."""

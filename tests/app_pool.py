@@ -51,12 +51,19 @@ class Lent(StandIn):
 class Face:
     """An HTTP face, and its state about the app it is lent to. It owns only values that are not objects of the app."""
 
-    def __init__(self, urls: Urls, has_verifier: bool = True, absent: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        urls: Urls,
+        has_verifier: bool = True,
+        absent: frozenset[str] = frozenset(),
+        cell: str | None = None,
+    ) -> None:
         self._parts = {name: Lent() for name in Ports.__struct_fields__ if name not in _OWN and name not in absent}
         self._streams = Lent()
         parts: Any = self._parts | dict.fromkeys(absent)  # each stands for its port
         streams: Any = self._streams
-        self.app = create_app(Ports(**parts, urls=urls, has_verifier=has_verifier, started=_BEGINNING), streams=streams)
+        ports = Ports(**parts, urls=urls, has_verifier=has_verifier, started=_BEGINNING, cell=cell)
+        self.app = create_app(ports, streams=streams)
 
     def lend(self, ports: Ports | None) -> None:
         """Reach these ports from now on; None: nobody's."""
@@ -65,7 +72,7 @@ class Face:
         object.__setattr__(self._streams, "_now", ports and WindowStreams())
 
 
-_Kind = tuple[Urls, bool, frozenset[str]]
+_Kind = tuple[Urls, bool, frozenset[str], str | None]
 
 _FREE: dict[_Kind, list[Face]] = {}
 
@@ -104,8 +111,8 @@ class LentApp:
 
 def _kind(ports: Ports) -> _Kind:
     """The plain values by which faces differ, and the optional ports that are absent."""
-    absent = frozenset(name for name in Ports.__struct_fields__ if getattr(ports, name) is None)
-    return ports.urls, ports.has_verifier, absent
+    absent = frozenset(name for name in Ports.__struct_fields__ if name not in _OWN and getattr(ports, name) is None)
+    return ports.urls, ports.has_verifier, absent, ports.cell
 
 
 def _taken(ports: Ports) -> Face:

@@ -152,7 +152,7 @@ def _check_statements(records: Records) -> None:
         assert settlement.credit.units == sum(item.credit.units for item in mine)
     paid_in = Counter(item.payment_id for item in records[SettlementItem] if item.kind == "payment")
     assert not [payment_id for payment_id, times in paid_in.items() if times > 1]
-    of_batch = _grouped(records[Settlement], lambda settlement: settlement.batch_id)
+    of_batch = _grouped(records[Settlement], lambda settlement: settlement.batch_id.partition("@")[0])
     for batch in records[SettlementBatch]:
         assert batch.credit.units == sum(settlement.credit.units for settlement in of_batch[batch.id])
         assert batch.payments == sum(settlement.payments for settlement in of_batch[batch.id])

@@ -255,6 +255,11 @@ class PostgresServer:
     def port(self) -> int:
         return int(self._command[6])
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """End it and all its processes by SIGKILL, as a machine that dies does."""
         self._signal_all(signal.SIGKILL)

@@ -14,6 +14,7 @@ from cambist.ports.storage import Storage
 from tests.simulation.clocks import Sandbox
 from tests.simulation.endpoints import FurtherEndpoint
 from tests.simulation.exchanges import Desk
+from tests.simulation.journeys import travel
 from tests.simulation.kyc import DOCUMENTS, REDIRECT, Registry
 from tests.simulation.memberships import Club
 from tests.simulation.merchants import Merchant
@@ -104,6 +105,8 @@ async def begin_wishes(world: "World") -> None:
     for number in plan.endpoints:
         world.endpoints.append(FurtherEndpoint(world, world.merchants[number]))
         world.begin(world.endpoints[-1].make())
+    for journey in plan.journeys:
+        _at(world, journey.at, partial(travel, world), journey)
     for rotation in plan.rotations:
         _at(world, rotation.at, partial(rotate, world), rotation)
     for member in plan.memberships:

@@ -7,6 +7,7 @@ import msgspec
 
 from tests.simulation.applicant_plans import drawn_applicant
 from tests.simulation.clock_plans import Rehearsal, drawn_rehearsals
+from tests.simulation.journey_plans import Journey, drawn_journeys
 from tests.simulation.oddities import with_oddities
 from tests.simulation.plan import (
     CALENDAR,
@@ -89,7 +90,7 @@ def _with_clients(plan: Plan) -> Plan:
     names = ("swaps", "applicants", "mandates", "rotations", "handovers", "rehearsals", "second thoughts", "prices")
     desk, edge, balance_type, safe, till, stage, mind, tag = (random.Random(f"{name}/{plan.seed}") for name in names)
     rehearsals = drawn_rehearsals(plan.merchants, _moment, stage)
-    return msgspec.structs.replace(
+    plan = msgspec.structs.replace(
         plan,
         orders=tuple(_with_second_thoughts(each, mind) for each in plan.orders),
         memberships=tuple(_repriced(_with_losses(each, balance_type), tag) for each in plan.memberships),
@@ -105,6 +106,14 @@ def _with_clients(plan: Plan) -> Plan:
         fails_remittances=desk.choice((0.0, 0.3)),
         applicants=tuple(drawn_applicant(number, (1, 2), _moment, edge) for number in range(edge.choice((0, 1, 2, 3)))),
     )
+    return msgspec.structs.replace(plan, journeys=tuple(_journeys(plan, random.Random(f"journeys/{plan.seed}"))))
+
+
+def _journeys(plan: Plan, chance: random.Random) -> Iterator[Journey]:
+    """Move accounts that no operator changes in the same world."""
+    others = {each.merchant for each in (*plan.rotations, *plan.handovers, *plan.rehearsals, *plan.applicants)}
+    free = [number for number in range(plan.merchants) if number not in others and number not in plan.endpoints]
+    yield from drawn_journeys(free, _moment, chance)
 
 
 def _chain_away(chance: random.Random) -> tuple[Blow, ...]:

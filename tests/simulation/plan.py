@@ -6,6 +6,7 @@ import msgspec
 
 from tests.simulation.applicant_plans import Applicant
 from tests.simulation.clock_plans import Rehearsal
+from tests.simulation.journey_plans import Journey
 from tests.simulation.proof_plans import Handover
 from tests.simulation.rotation_plans import Rotation
 from tests.simulation.swap_plans import Swap
@@ -203,6 +204,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     handovers: tuple[Handover, ...] = ()
     rehearsals: tuple[Rehearsal, ...] = ()
     rotations: tuple[Rotation, ...] = ()
+    journeys: tuple[Journey, ...] = ()
     overdraft: str = "0"
     """USDT that refunds may take below zero, of TIGHT."""
     endpoints: tuple[int, ...] = ()

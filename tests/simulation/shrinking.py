@@ -31,7 +31,18 @@ def _shorter(plan: Plan, fails: Fails) -> Plan:
     return _simpler(_only(calm, kinds), fails)
 
 
-_PARTS = ("orders", "memberships", "swaps", "applicants", "handovers", "rehearsals", "rotations", "endpoints", "blows")
+_PARTS = (
+    "orders",
+    "memberships",
+    "swaps",
+    "applicants",
+    "handovers",
+    "rehearsals",
+    "rotations",
+    "journeys",
+    "endpoints",
+    "blows",
+)
 """The fields of a plan of which some may be left out."""
 
 

@@ -303,6 +303,12 @@ class _FarUnit(msgspec.Struct, eq=False):
     line: Line
     told: Callable[[str], None]
 
+    @property
+    def _pending(self) -> Any:
+        """The writes, which the fence of a cell reads in the process."""
+        unit: Any = self.unit
+        return unit._pending
+
     def __getitem__(self, kind: type[R], /) -> Any:
         return _FarRepository(self.unit[kind], self.line)
 

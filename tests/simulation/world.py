@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.payments.payments import Payment
 from cambist.frontends.app.compose import Adapters, App, open_app
@@ -85,6 +86,7 @@ _SETTINGS = Settings(
 COUNTED = (
     *("crashes", "requests", "webhooks", "payments", "refunds", "payouts", "subscriptions", "charges"),
     *("exchanges", "applicants", "rotations", "endpoints", "handovers", "rehearsals", "leaps", "passed over"),
+    "journeys",
     "twice at once",
 )
 MOODS = ("refuses_invoices", "fails_refunds", "reverses_refunds", "fails_charges", "fails_remittances")
@@ -163,6 +165,8 @@ class World:
         self.tills: list[Till] = []
         self.endpoints: list[FurtherEndpoint] = []
         self.receivers: dict[str, Receiver] = {}
+        self.abroad = MemoryStorage(clock)
+        """The other cell of journeys."""
         self.vigil = Vigil(self)
         self.pace = Pace(self.loop, seldom=plan.seldom)
         self.spins = Spins(self)
@@ -198,7 +202,8 @@ class World:
             files=FilesLink(self.files, way),
             storage=opened,
         )
-        async with open_app(_SETTINGS, clock=clock, ids=ids, notifier=PostLink(way), adapters=adapters) as app:
+        settings = msgspec.structs.replace(_SETTINGS, cell="c1") if self.plan.journeys else _SETTINGS
+        async with open_app(settings, clock=clock, ids=ids, notifier=PostLink(way), adapters=adapters) as app:
             yield app
 
     # --- what passes between the parts -----------------------------------------------------------------------------

@@ -98,6 +98,7 @@ async def move_account(
             raise
     else:
         walk = Walk(Found(account_id))
+    await _forget_departures(target, account_id)
     await switch()
     left = await source.storage.get(AccountMove, account_id)
     held_at = source.now() if left is None else left.held_at
@@ -154,8 +155,8 @@ async def _copied(source: Cell, target: Cell, account_id: str, settled: float) -
         await source.ports.clock.sleep(settled)
         await _require_movable(source, account_id)
         return await _copy_at_rest(source, target, account_id, behind)
-    except BaseException:
-        log.exception("the move of %s is undone", account_id)
+    except BaseException as fault:
+        log.warning("the move of %s is undone: %r", account_id, fault)
         await undo_move(source, target, account_id)
         raise
 
@@ -292,7 +293,6 @@ async def _commit(source: Cell, target: Cell, account_id: str, walk: Walk, actio
             unit[AccountMove].remove(arriving)
         add_row(target.ports, unit, action, account_id=account_id, after=f"from {source.name}")
 
-    await _forget_departures(target, account_id)
     await retrying(target.storage, work)
 
 
