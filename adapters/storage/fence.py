@@ -1,7 +1,7 @@
 """Storage of a cell: it commits nothing of an account that is being moved to another cell (docs/cells.md).
 
-Every process reads the leaving accounts once a second, in its own commits. So two seconds after a move began, no
-process changes the account's rows any more, whatever it was doing.
+Every process reads the leaving accounts twice a second, in its own commits. So a second and a half after a move began,
+no process changes the account's rows any more, whatever it was doing.
 """
 
 from collections.abc import Coroutine, Iterable
@@ -19,9 +19,9 @@ from ...ports.storage import R, Repository, Storage, Unit
 from .table.unit import WorkUnit
 from .table.writes import Increase, Remove, Save, Write
 
-FRESH = 1.0
+FRESH = 0.5
 """Seconds for which a process relies on its list of leaving accounts."""
-SETTLED = 2.5
+SETTLED = 1.5
 """Seconds after which no process changes an account any more: the list's age, and the time of one commit."""
 RETRY_AFTER = 2
 _MOST = 1000

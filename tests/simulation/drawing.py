@@ -111,7 +111,12 @@ def _with_clients(plan: Plan) -> Plan:
 
 def _journeys(plan: Plan, chance: random.Random) -> Iterator[Journey]:
     """Move accounts that no operator changes in the same world."""
-    others = {each.merchant for each in (*plan.rotations, *plan.handovers, *plan.rehearsals, *plan.applicants)}
+    others = {
+        *(each.merchant for each in plan.rotations),
+        *(each.merchant for each in plan.handovers),
+        *(each.merchant for each in plan.rehearsals),
+        *(each.merchant for each in plan.applicants),
+    }
     free = [number for number in range(plan.merchants) if number not in others and number not in plan.endpoints]
     yield from drawn_journeys(free, _moment, chance)
 
