@@ -61,6 +61,7 @@ from ...domain.people.people import (
     User,
 )
 from ...domain.people.views import SavedViews
+from ...domain.receipts.receipts import FiscalReceipt
 from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ...domain.refunds.refunds import Refund
 from ...domain.reports.reports import Report
@@ -192,6 +193,7 @@ ROWS: tuple[Rows, ...] = (
     _own(Client),
     _own(Payment),
     _own(Refund),
+    _own(FiscalReceipt),
     _own(Exchange),
     _own(ExchangeTransfer),
     _own(Withdrawal),
