@@ -29,4 +29,5 @@ async def window(scope: Scope, receive: Receive, send: Send) -> None:
     await pay(scope, receive, send)
 
 
-app = Litestar([order, window], lifespan=[pay.lifespan], openapi_config=None)
+# Without `logging_config=None` Litestar would log every library of the process at INFO.
+app = Litestar([order, window], lifespan=[pay.lifespan], openapi_config=None, logging_config=None)

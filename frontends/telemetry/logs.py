@@ -20,6 +20,9 @@ ACCESS = ("method", "route", "status", "took_ms", "account_id", "mode")
 """Fields of an access log line. Other attributes that a library adds to a record are dropped."""
 
 
+_CLIENTS = frozenset({"httpcore", "httpcore2", "httpx", "httpx2"})
+"""HTTP clients of adapters, which log each address with its query. Only their warnings are shown."""
+
 _BOUND: ContextVar[dict[str, Any]] = ContextVar("what log lines carry")
 
 
@@ -62,6 +65,7 @@ def configure_logging(level: str, form: str) -> None:
     if form == "auto":
         form = "text" if sys.stderr.isatty() else "json"
     handler = SparingHandler(sys.stderr)
+    handler.addFilter(lambda line: line.levelno >= logging.WARNING or line.name.partition(".")[0] not in _CLIENTS)
     handler.setFormatter(_Lines(_as_json if form == "json" else _as_text))
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -44,6 +44,7 @@ def test_shop_has_at_most_35_lines_of_its_own(name: str) -> None:
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_shop_passes_the_test_of_its_page(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("logging.config.dictConfig", lambda _: None)  # Litestar's would stay for all later tests
     shop = types.ModuleType("documented_shop")
     monkeypatch.setitem(sys.modules, shop.__name__, shop)
     for text in (section(name)[0].text, written_test(name)):

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, cast
 
+import httpx2
 import msgspec
 import pytest
 from litestar.types import HTTPScope
@@ -95,6 +96,16 @@ def test_a_line_of_a_job_says_which_and_of_what_object(stderr: Stderr) -> None:
         0,
     )
     assert "job_id" not in outside
+
+
+@pytest.mark.parametrize("level", ["debug", "info"])
+def test_requests_of_an_adapters_http_client_are_not_logged(stderr: Stderr, level: str) -> None:
+    """The client logs the whole address of each, with its query."""
+    configure_logging(level, "json")
+    with httpx2.Client(transport=httpx2.MockTransport(lambda _: httpx2.Response(200))) as client:
+        client.get("https://bank.example/payments?order=1")
+    logging.getLogger("httpx2").warning("it says something else")
+    assert [line["event"] for line in lines(stderr)] == ["it says something else"]
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
