@@ -111,7 +111,8 @@ async def filtered(shared: Sitting, place: int, each: Filter, there: dict[str, s
         shared.app.screen.query_one(Input).value = TYPED.get(each.name) or there.get(each.name, "pay_1")
         await shared.press("enter")
     else:
-        await shared.press("down", "enter")
+        to_list = ["down"] if shared.app.screen.query(Input) else []  # many choices begin at the text that narrows them
+        await shared.press(*to_list, "down", "enter")
     asked = front(shared).wish.filters[each.name]
     assert asked
     shown = shared.shown()
