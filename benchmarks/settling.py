@@ -29,7 +29,7 @@ from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.tallies import Tally, tallies_of
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.core.usecases.ledger.ledger import extend_journal
+from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.app.compose import open_app
 from cambist.frontends.settings.settings import Settings, VaultKeys
@@ -104,7 +104,7 @@ async def fill(url: str, ports: Ports, count: int) -> None:
     )
     await rows.write(table_maps[LedgerAccount], [table_maps[LedgerAccount].codec.encode(balance)])
     await rows.close()
-    await extend_journal(ports)
+    await list_all(ports)
 
 
 def _receipt(payment: Payment) -> JournalEntry:

@@ -54,6 +54,8 @@ class Written(msgspec.Struct):
     """Row versions that needed no index entry."""
     wal: int = 0
     """Bytes, without page images."""
+    bytes: Counter[str] = msgspec.field(default_factory=Counter)
+    """The same, by table or index."""
     images: int = 0
 
     def add(self, other: "Written") -> None:
@@ -62,6 +64,7 @@ class Written(msgspec.Struct):
         self.versions.update(other.versions)
         self.hot += other.hot
         self.wal += other.wal
+        self.bytes.update(other.bytes)
         self.images += other.images
 
 
@@ -188,6 +191,7 @@ async def _written(connection: Any, before: str, names: dict[int, str]) -> Writt
         found.images += row["fpi_length"] > 0
         match = _RELATION.search(row["block_ref"] or "")
         name = names.get(int(match[2])) if match else None
+        found.bytes[name or row["resource_manager"]] += row["record_length"] - row["fpi_length"]
         if name is None:
             continue
         if row["resource_manager"] == "Btree" and row["record_type"] in _ENTRIES:
@@ -209,7 +213,11 @@ def table(steps: dict[str, Written], count: int) -> Iterable[str]:
         yield _line(step, written, count)
     yield _line("all", total, count)
     yield ""
-    for title, counts in (("index entries", total.entries), ("row versions", total.versions)):
+    for title, counts in (
+        ("index entries", total.entries),
+        ("row versions", total.versions),
+        ("bytes of WAL", total.bytes),
+    ):
         yield f"{title}: " + ", ".join(f"{name} {number / count:.1f}" for name, number in counts.most_common())
 
 

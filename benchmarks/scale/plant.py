@@ -25,14 +25,15 @@ from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.codec import microseconds
 from cambist.adapters.storage.table.table_map import TableMap, keep
 from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.accounts.idempotency import key_id
 from cambist.core.domain.accounts.shops import Shop
 from cambist.core.domain.days import MOSCOW
 from cambist.core.domain.ledger import JournalEntry, LedgerAccount, balances_moved
 from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.payments.unsettled import unsettled_ids
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.common.encrypted import event_body_aad, pay_tag
 from cambist.core.usecases.jobs import run_due
-from cambist.core.usecases.ledger.ledger import extend_journal
 from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.core.usecases.settlement.settlement import settle_now
@@ -261,9 +262,7 @@ async def plant(
                 progress(f"{number + 1} of {payments} payments written")
         await copies.end()
         await writer.close()
-        progress("chaining the journal")
-        await extend_journal(app.ports)
-        progress("listing movements")
+        progress("chaining the journal, and listing movements")
         await list_all(app.ports)
     return Planted(owners, payments, end)
 
@@ -294,6 +293,7 @@ class _Copies:
             *(self._uuid(milliseconds) for _ in template.gaps[5:]),
         ]
         shift = microseconds(at) - template.at
+        key = key_id(owner.account_id, Mode.LIVE, self._uuid(milliseconds))
         bodies = {name.format(*values): text.format(*values) for name, text in template.bodies.items()}
         for each in template.rows:
             name = each.table.name
@@ -311,6 +311,13 @@ class _Copies:
             if name == "payments":
                 record = each.table.codec.decode(row)
                 row[each.table.codec.index["pay_tag"]] = pay_tag(self._vault, record)
+                row[each.table.codec.index["key_id"]] = key
+            elif name == "idempotency_keys":
+                row[0] = key
+            elif name == "unsettled":
+                # Its id contains the moment of creation as a number.
+                span, _ = unsettled_ids(owner.account_id, Mode.LIVE, at)
+                row[0] = f"{span}:{row[0].rpartition(':')[2]}"
             elif name == "events":
                 body = bodies[row[0]].encode()
                 row[each.table.codec.index["body"]] = self._vault.encrypt(body, event_body_aad(row[0]))

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.storage import OneOf, Unit
+from ...ports.storage import Between, OneOf, Unit
 from ..domain.accounts.accounts import Mode
 from ..domain.errors import Refusal
 from ..domain.notifications import PATH, SECRET_BYTES, NotificationAddress, rotated
@@ -25,8 +25,10 @@ RECENT = 5.0
 _ARRIVES_WITHIN = timedelta(minutes=10)
 """Maximum difference between the arrival of a payment's notification and the time of its transfer, by the bank's clock
 and ours."""
-_NEWEST = 500
-"""Number of paid payments of each status that are checked for banks that never notified."""
+_NEWEST = 1000
+"""Number of paid payments that are checked for banks that never notified."""
+_WALKED = 10_000
+"""Number of newest payments among which they are looked for."""
 
 _MADE_ALREADY = ("notification_addresses_id",)
 
@@ -121,11 +123,15 @@ async def silent_banks(ports: Ports) -> dict[str, datetime | None]:
     if not expected:
         return {}
     async with ports.storage.unit() as unit:
-        paid = [
-            payment
-            for status in (PaymentStatus.PAID, PaymentStatus.SETTLED)
-            for payment in await unit[Payment].find(status=status, order="-created_at", limit=_NEWEST, readable=True)
-        ]
+        # No index has these statuses, so bound the walk.
+        edge = await unit[Payment].find(order="-created_at", offset=_WALKED, limit=1, readable=True)
+        paid = await unit[Payment].find(
+            status=OneOf((PaymentStatus.PAID, PaymentStatus.SETTLED)),
+            created_at=Between(edge[0].created_at if edge else None),
+            order="-created_at",
+            limit=_NEWEST,
+            readable=True,
+        )
     silent: dict[str, datetime | None] = {}
     for payment in paid:
         name, came_at = payment.bank, payment.transfer_at

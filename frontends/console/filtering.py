@@ -25,7 +25,7 @@ class FilteringScreen(MarkingScreen):
 
     def tell_wish(self) -> None:
         """Show the current filters and order."""
-        walked = {each.name for each in self.kind.filters if each.is_walked}
+        walked = {each.name for each in self.kind.filters if each.walks(self.wish.filters.get(each.name, ""))}
         told = [
             f"{name} {plain(self.shared.names.of(value))}{_WALKED if name in walked else ''}"
             for name, value in self.wish.filters.items()

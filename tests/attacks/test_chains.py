@@ -8,12 +8,14 @@ import pytest
 
 from cambist.core.domain.chains import heads_in
 from cambist.core.domain.ledger import LEDGER
+from cambist.core.domain.movements import Movement
 from cambist.core.domain.operators.audit import AUDIT, OperatorAction
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.actions.audit import note
-from cambist.core.usecases.common.chains import ALTERED, NO_HEAD, UNTAGGED, extend_chain, present_head
+from cambist.core.usecases.common.chains import ALTERED, NO_HEAD, UNTAGGED, extend_audit, present_head
 from cambist.core.usecases.ledger.check import verify_ledger
+from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.ledger.watch import ledger_faults
 from tests.apps import TestApp
 from tests.attacks.kit import OWN, Attacker, multiplied, without
@@ -32,8 +34,8 @@ async def lived_in(attacked: TestApp) -> None:
             operator="vera", name="client.look", object_id=f"cli_{number}", reason=f"reason {number}"
         )
         await note(attacked.ports, action)
-    assert await extend_chain(attacked.ports, LEDGER) == LINES
-    assert await extend_chain(attacked.ports, AUDIT) == LINES
+    assert await list_all(attacked.ports) == LINES
+    assert await extend_audit(attacked.ports) == LINES
     assert (await verify_ledger(attacked.ports)).holds
 
 
@@ -110,9 +112,9 @@ async def test_no_job_seals_what_he_calls_old_or_new(attacked: TestApp, attacker
     """Neither the hourly chaining nor the first account of a seemingly empty installation tags the forgery."""
     await LEDGERS[case][0](attacker)
     await paid(attacked)
-    assert await extend_chain(attacked.ports, LEDGER) == 0
+    assert await list_all(attacked.ports) == 0
     await create_account(attacked.ports, "Another")
-    assert await extend_chain(attacked.ports, LEDGER) == 0
+    assert await list_all(attacked.ports) == 0
     assert not (await verify_ledger(attacked.ports)).holds
 
 
@@ -178,20 +180,22 @@ async def test_an_audit_log_made_anew_is_named(attacked: TestApp, attacker: Atta
     assert (report.holds, report.first_bad_entry) == (False, None)
     assert report.first_bad_action is not None
     assert (report.first_bad_action.number, report.first_bad_action.reason) == (number, reason)
-    assert await extend_chain(attacked.ports, AUDIT) == 0
+    assert await extend_audit(attacked.ports) == 0
 
 
 async def test_former_state_passes_except_against_a_later_published_head(attacked: TestApp, attacker: Attacker) -> None:
     """Rows and heads of an earlier moment have true tags, so only a head recorded elsewhere exposes them."""
     former = [(chain, await attacker.rows(chain), await attacker.head(chain)) for chain in (LEDGER, AUDIT)]
-    payments = {each.id for each in await everything(attacked.ports, Payment)}
+    kinds = (Payment, Movement)
+    before = {each.id for kind in kinds for each in await everything(attacked.ports, kind)}
     early = await present_head(attacked.ports)
     await paid(attacked, "900.00")
     await note(attacked.ports, OperatorAction(operator="vera", name="client.look", object_id="cli_9"))
-    assert (await extend_chain(attacked.ports, LEDGER), await extend_chain(attacked.ports, AUDIT)) == (1, 1)
+    assert (await list_all(attacked.ports), await extend_audit(attacked.ports)) == (1, 1)
     late = await present_head(attacked.ports)
 
-    await attacker.delete(*(each for each in await everything(attacked.ports, Payment) if each.id not in payments))
+    for kind in kinds:
+        await attacker.delete(*(each for each in await everything(attacked.ports, kind) if each.id not in before))
     for chain, rows, head in former:
         kept = {row.id for row in rows}
         await attacker.delete(*(row for row in await attacker.rows(chain) if row.id not in kept))
@@ -208,7 +212,7 @@ async def test_former_state_passes_except_against_a_later_published_head(attacke
 
     await paid(attacked, "901.00")
     await note(attacked.ports, OperatorAction(operator="vera", name="client.look", object_id="cli_10"))
-    assert (await extend_chain(attacked.ports, LEDGER), await extend_chain(attacked.ports, AUDIT)) == (1, 1)
+    assert (await list_all(attacked.ports), await extend_audit(attacked.ports)) == (1, 1)
     assert (await verify_ledger(attacked.ports)).holds
     replaced = await verify_ledger(attacked.ports, against=heads_in(late))
     assert replaced.differing == tuple(

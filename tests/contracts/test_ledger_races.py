@@ -12,14 +12,15 @@ from cambist.core.domain.chains import ChainHead, link_in
 from cambist.core.domain.installation import Because
 from cambist.core.domain.ledger import LEDGER, BalanceType, EntryKind, JournalEntry, LedgerAccount, journal_entry
 from cambist.core.domain.money import Usdt
-from cambist.core.domain.operators.audit import AUDIT, OperatorAction
+from cambist.core.domain.operators.audit import OperatorAction
 from cambist.core.usecases.actions.audit import acting
-from cambist.core.usecases.common import chains
-from cambist.core.usecases.common.chains import begin_chains, extend_chain
+from cambist.core.usecases.common.chains import begin_chains, extend_audit
 from cambist.core.usecases.common.quarantine import hold
 from cambist.core.usecases.common.units import retrying
+from cambist.core.usecases.ledger import listing
 from cambist.core.usecases.ledger.check import LedgerReport, verify_ledger
-from cambist.core.usecases.ledger.ledger import LEDGER_RULES, balance_types, extend_journal, may_take, post
+from cambist.core.usecases.ledger.ledger import LEDGER_RULES, balance_types, may_take, post
+from cambist.core.usecases.ledger.listing import list_all
 from cambist.frontends.app.compose import open_app
 from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
@@ -198,9 +199,9 @@ async def test_a_row_that_a_credit_makes_meanwhile_is_read_again(ports: Ports) -
 
 
 async def test_sealers_at_once_give_each_entry_one_number(ports: Ports, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chains, "_AT_ONCE", 7)
+    monkeypatch.setattr(listing, "AT_ONCE", 7)
     await book(ports, *(receipt(f"pay_{number:03}", 5) for number in range(40)))
-    sealed = await asyncio.gather(*(extend_journal(ports) for _ in range(3)))
+    sealed = await asyncio.gather(*(list_all(ports) for _ in range(3)))
     assert sum(sealed) == 40
     entries = sorted(await everything(ports, JournalEntry), key=lambda each: each.number)
     assert [each.number for each in entries] == list(range(1, 41))
@@ -214,8 +215,8 @@ async def test_sealers_at_once_give_each_entry_one_number(ports: Ports, monkeypa
 
 async def test_entries_booked_during_a_chain_extension_are_chained_later(ports: Ports) -> None:
     await book(ports, receipt("pay_1", 5))
-    await asyncio.gather(extend_journal(ports), book(ports, receipt("pay_2", 5)), book(ports, receipt("pay_0", 5)))
-    await extend_journal(ports)
+    await asyncio.gather(list_all(ports), book(ports, receipt("pay_2", 5)), book(ports, receipt("pay_0", 5)))
+    await list_all(ports)
     report = await verify_ledger(ports)
     assert (journal_holds(report), report.entries, report.unsealed) == (True, 3, 0)
 
@@ -224,19 +225,19 @@ async def test_entries_booked_during_a_chain_extension_are_chained_later(ports: 
 async def test_a_sealer_that_dies_leaves_a_chain_that_holds(
     ports: Ports, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
-    monkeypatch.setattr(chains, "_AT_ONCE", 3)
+    monkeypatch.setattr(listing, "AT_ONCE", 3)
     await book(ports, *(receipt(f"pay_{number}", 5) for number in range(8)))
     with pytest.raises(Killed):
-        await extend_journal(fused(ports, CrashPoint(2, after=after)))
+        await list_all(fused(ports, CrashPoint(2, after=after)))
     report = await verify_ledger(ports)
     assert (journal_holds(report), report.entries, report.unsealed) == (True, 8, 2 if after else 5)
-    assert await extend_journal(ports) == report.unsealed
+    assert await list_all(ports) == report.unsealed
     assert journal_holds(await verify_ledger(ports))
 
 
 async def test_a_changed_row_is_found_on_every_storage(ports: Ports) -> None:
     await book(ports, *(receipt(f"pay_{number}", 5) for number in range(5)))
-    await extend_journal(ports)
+    await list_all(ports)
     async with ports.storage.unit() as unit:
         [third] = await unit[JournalEntry].find(number=3)
         unit[JournalEntry].save(msgspec.structs.replace(third, account_id="acc_2"))
@@ -252,5 +253,5 @@ async def test_the_chains_begin_with_the_first_actions_where_there_is_no_account
     await asyncio.gather(*(hold(acting(fresh, action), Because.BY_HAND) for action in actions))
     report = await verify_ledger(fresh)
     assert (report.holds, report.actions, report.actions_unsealed) == (True, 2, 2), report.first_bad_action
-    assert await extend_chain(fresh, AUDIT) == 2
+    assert await extend_audit(fresh) == 2
     assert (await verify_ledger(fresh)).holds

@@ -20,8 +20,8 @@ from cambist.core.domain.ledger import BalanceType, EntryKind, JournalEntry, jou
 from cambist.core.domain.movements import MOVEMENT_KINDS, Balance, Movement, ObjectType, in_order, movement_of, sort_of
 from cambist.core.usecases.ledger import day_statement, listing, movements
 from cambist.core.usecases.ledger.day_statement import ZERO, Parts, read_day
-from cambist.core.usecases.ledger.ledger import extend_journal, post
-from cambist.core.usecases.ledger.listing import list_fresh
+from cambist.core.usecases.ledger.ledger import post
+from cambist.core.usecases.ledger.listing import list_all, list_fresh
 from cambist.core.usecases.ledger.movements import MovementFilter, all_movements, list_movements
 from cambist.frontends.app.compose import open_app
 from cambist.frontends.settings.settings import Settings
@@ -208,7 +208,7 @@ async def test_readers_at_once_list_each_entry_once(ports: Ports, monkeypatch: p
     await asyncio.gather(*(book(ports, each) for each in made[:30]), *readers)
     await asyncio.gather(
         *(book(ports, each) for each in made[30:]),
-        extend_journal(ports),
+        list_all(ports),
         *(list_fresh(ports, "acc_1", Mode.LIVE) for _ in range(4)),
     )
     await check_movements(ports)

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -56,6 +57,7 @@ from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.proofs import DeliveryProof, ProofStatus
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.payments.tallies import EVER, Tally, Turnover
+from cambist.core.domain.payments.unsettled import Unsettled, unsettled_ids
 from cambist.core.domain.people.notifications import Notification, TelegramChat
 from cambist.core.domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from cambist.core.domain.reports.reports import Report, ReportKind
@@ -83,7 +85,10 @@ def history() -> ScriptDirectory:
 
 def differences(connection: sa.Connection) -> list[Any]:
     context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
-    return list(compare_metadata(context, metadata()))
+    with warnings.catch_warnings():
+        # Postgres writes the expressions of computed columns in its own way; POSTGRES_SCHEMA compares them.
+        warnings.filterwarnings("ignore", "Computed default on .* cannot be modified")
+        return list(compare_metadata(context, metadata()))
 
 
 def described(rows: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
@@ -103,7 +108,9 @@ POSTGRES_SCHEMA = """
     SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'
     UNION ALL
     SELECT table_name || '.' || column_name,
-        concat_ws(' ', data_type, character_maximum_length, collation_name, is_nullable, column_default)
+        concat_ws(
+            ' ', data_type, character_maximum_length, collation_name, is_nullable, column_default, generation_expression
+        )
     FROM information_schema.columns WHERE table_schema = 'public'
     UNION ALL
     SELECT conrelid::regclass || '.' || conname, pg_get_constraintdef(oid)
@@ -286,7 +293,7 @@ def test_indexes_are_created_in_the_order_of_the_catalogue() -> None:
 
 
 OWNER: dict[str, Any] = {"account_id": "a", "mode": Mode.TEST}
-DUE = {**OWNER, "status": PaymentStatus.PAID, "created_at": Between(None, START), "paid_at": Below(START)}
+DUE = {"id": Between(*unsettled_ids("a", Mode.TEST, None, START)), "paid_at": Below(START)}
 """Criteria of a settlement."""
 
 FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
@@ -457,20 +464,19 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (AuditEntry, "-id", {"operator": "olga"}),
     (AuditEntry, "-id", {"action": "refund.approve", "id": Between("aud_1", "aud_2")}),
     (Refund, "contradicted_at", {"contradicted_at": AtLeast(START), "contradiction_seen": False}),
-    (JournalEntry, "id", {"number": None}),
-    (JournalEntry, "number", {"number": None}),
-    (JournalEntry, "id", {"number": None, "id": AtLeast("receipt:")}),
+    *((JournalEntry, order, {"number": None, "account_id": AtLeast("")}) for order in ("account_id", "-at")),
+    (JournalEntry, "-at", {"number": None, "account_id": AtLeast(""), "at": START, "id": Below("receipt:")}),
+    (JournalEntry, "at", {"number": None, **OWNER, "at": AtLeast(START)}),
     (JournalEntry, "number", {"number": AtLeast(-(2**63))}),
-    (JournalEntry, "at", {"place": None, **OWNER}),
-    (JournalEntry, "at", {"place": None, **OWNER, "at": AtLeast(START)}),
+    (JournalEntry, "at", {"number": None, "place": None, **OWNER, "at": AtLeast(START)}),
+    (AuditEntry, "id", {"number": None, "id": AtLeast("aud_")}),
     (Movement, "id", {"id": Between("a:test:000000000001", "a:test;")}),
     (Movement, "-id", {"id": Between("a:test:000000000001", "a:test;")}),
     (Movement, "id", {"id": OneOf(("a:test:000000000001", "a:test:000000000002"))}),
     (LedgerAccount, "id", {"id": Between("a:test:", "a:test;")}),
     (LedgerAccount, "id", {"id": AtLeast("")}),
-    (Payment, "created_at", DUE),
-    (Payment, "created_at", {**DUE, "created_at": Between(START, START)}),
-    (Payment, "created_at", {**DUE, "shop_id": OneOf(("s", "t"))}),
+    (Unsettled, "id", DUE),
+    (Unsettled, "created_at", {"created_at": Below(START), "paid_at": Below(START)}),
     (Correction, "id", {**OWNER, "settlement_id": None, "since": Below(START), "shop_id": OneOf(("s", "t"))}),
     (Settlement, "id", {"batch_id": "b", "account_id": "a"}),
     (Settlement, "-started_at", OWNER),
@@ -486,7 +492,7 @@ def plan_of(connection: sa.Connection, kind: type[Any], order: str, criteria: di
     """The steps in which SQLite does a find."""
     kept = keep(CATALOGUE)[kind]
     asked = query(kept.codec, criteria, order, 20, offset)
-    text, values = Tables(metadata().tables, connection.dialect).found(kept, asked)
+    text, values = Tables.shared(CATALOGUE, connection.dialect).found(kept, asked)
     return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", tuple(values))]
 
 
@@ -497,9 +503,9 @@ def test_a_settlement_walks_what_is_paid_and_not_all_that_ever_was(tmp_path: Pat
     asyncio.run(migrate(f"sqlite:///{path}"))
     engine = sa.create_engine(f"sqlite:///{path}")
     with engine.connect() as connection:
-        [step] = plan_of(connection, Payment, "created_at", DUE, 0)
+        [step] = plan_of(connection, Unsettled, "id", DUE, 0)
     engine.dispose()
-    assert "mode=? AND status=? AND created_at<?" in step
+    assert "PRIMARY KEY (id>? AND id<?)" in step
 
 
 @pytest.mark.parametrize("offset", [0, 40])

@@ -16,13 +16,11 @@ from cambist.adapters.storage.table.criteria import query
 from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
-from cambist.core.domain.ledger import JournalEntry
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.domain.webhooks.feed import FeedEntry
 from cambist.ports.faults import NotConfigured, Unavailable
 from cambist.ports.jobs import Job
-from cambist.ports.storage import AtLeast
 from tests.contracts.storage_kit import KIT_CATALOGUE, StorageLocation, job, key, must_read, payment, put, read
 from tests.servers import _execute, _free_port, _run, database
 
@@ -219,12 +217,10 @@ async def test_reads_leave_the_pools_as_they_were(server_location: StorageLocati
 @pytest.mark.parametrize(
     ("kind", "criteria"),
     [
-        (JournalEntry, {"number": None}),
-        (JournalEntry, {"number": None, "id": AtLeast("receipt:")}),
         (FeedEntry, {"account_id": "acc_1", "position": None}),
         (Delivery, {"account_id": "acc_1", "mode": Mode.TEST, "status": DeliveryStatus.HELD, "due": None}),
     ],
-    ids=["unsealed", "unsealed from here on", "not fed", "held"],
+    ids=["not fed", "held"],
 )
 async def test_criteria_of_null_leave_the_order_to_the_index(
     migrated_database: str, kind: type[Any], criteria: dict[str, Any], order: str

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.sqlite import pysqlite
 from sqlalchemy.engine.interfaces import Dialect
@@ -42,6 +43,10 @@ def texts(tables: Tables, table: Table) -> Iterator[str]:
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda each: each.name)
 def test_statements_are_those_of_the_whole_tables(dialect: Dialect) -> None:
-    short, whole = Tables.shared(CATALOGUE, dialect), Tables(metadata().tables, dialect)
+    stored = {
+        name: sa.table(name, *(sa.column(each.name, each.type) for each in table.columns if each.computed is None))
+        for name, table in metadata().tables.items()
+    }
+    short, whole = Tables.shared(CATALOGUE, dialect), Tables(stored, dialect)
     for table in CATALOGUE:
         assert [*texts(short, table)] == [*texts(whole, table)]

@@ -1,6 +1,6 @@
 """The catalogue as SQLAlchemy tables, for both databases: for statements, and to check the migrations against."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -18,7 +18,7 @@ MARKS = "commit_marks"
 
 
 @cache
-def _type(storing: Storing) -> sa.types.TypeEngine[Any]:
+def type_of(storing: Storing) -> sa.types.TypeEngine[Any]:
     """Return one shared type object for all columns, because each caches what dialects derive from it."""
     match storing:
         case Storing.TEXT:
@@ -48,7 +48,7 @@ class TablesByName(dict[str, sa.TableClause]):
     def __missing__(self, name: str) -> sa.TableClause:
         declared = self._catalogue[name]
         columns = keep([declared])[declared.kind].codec.columns
-        made = sa.table(name, *(sa.column(column.name, _type(column.storing)) for column in columns))
+        made = sa.table(name, *(sa.column(column.name, type_of(column.storing)) for column in columns))
         return self.setdefault(name, made)
 
 
@@ -70,7 +70,7 @@ def _heartbeat(schema: sa.MetaData) -> sa.Table:
     return sa.Table(
         HEARTBEAT,
         schema,
-        sa.Column("id", _type(Storing.TEXT), nullable=False),
+        sa.Column("id", type_of(Storing.TEXT), nullable=False),
         sa.Column("beaten_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=f"{HEARTBEAT}_id"),
     )
@@ -80,11 +80,11 @@ def _marks(schema: sa.MetaData) -> sa.Table:
     return sa.Table(
         MARKS,
         schema,
-        sa.Column("id", _type(Storing.TEXT), nullable=False),
+        sa.Column("id", type_of(Storing.TEXT), nullable=False),
         sa.Column("number", sa.BigInteger(), nullable=False),
         sa.Column("is_whole", sa.Boolean(), nullable=False),
-        sa.Column("since", _type(Storing.TEXT)),
-        sa.Column("place", _type(Storing.TEXT)),
+        sa.Column("since", type_of(Storing.TEXT)),
+        sa.Column("place", type_of(Storing.TEXT)),
         sa.Column("marked_at", sa.BigInteger()),
         sa.Column("is_synchronous", sa.Boolean()),
         sa.Column("has_left", sa.Boolean()),
@@ -98,7 +98,8 @@ def _table(schema: sa.MetaData, declared: Table) -> sa.Table:
     table = sa.Table(
         declared.name,
         schema,
-        *(sa.Column(column.name, _type(column.storing), nullable=column.nullable) for column in columns),
+        *(sa.Column(column.name, type_of(column.storing), nullable=column.nullable) for column in columns),
+        *_computed(declared),
         sa.PrimaryKeyConstraint("id", name=f"{declared.name}_id"),
         sqlite_with_rowid=not declared.narrow,
         postgresql_with=_storage_parameters(declared),
@@ -107,6 +108,14 @@ def _table(schema: sa.MetaData, declared: Table) -> sa.Table:
     # breaks two rules.
     table.indexes = OrderedSet()
     return table
+
+
+def _computed(declared: Table) -> Iterator[sa.Column[Any]]:
+    rare = declared.rare
+    if rare is not None:
+        usual = ", ".join(f"'{value}'" for value in rare.usual)
+        value = f"CASE WHEN {rare.field} IN ({usual}) THEN NULL ELSE {rare.field} END"
+        yield sa.Column(rare.column, type_of(Storing.TEXT), sa.Computed(value, persisted=True))
 
 
 def _storage_parameters(declared: Table) -> dict[str, Any]:
@@ -128,6 +137,13 @@ def _add_indexes(table: sa.Table, declared: Table) -> None:
         some = table.c[fields[0]].is_not(None)
         name, ordered = _index_name(declared, fields), (_ordered(table, field) for field in fields)
         sa.Index(name, *ordered, postgresql_where=some, sqlite_where=some)
+    if declared.rare is not None:
+        column = table.c[declared.rare.column]
+        for fields in declared.rare.indexes:
+            named = [column.name if field == declared.rare.field else field for field in fields]
+            some = column.is_not(None)
+            name, ordered = _index_name(declared, named), (_ordered(table, field) for field in named)
+            sa.Index(name, *ordered, postgresql_where=some, sqlite_where=some)
     for fields in declared.unset:
         none = table.c[fields[0]].is_(None)
         name, ordered = _index_name(declared, fields), (_ordered(table, field) for field in fields[1:])

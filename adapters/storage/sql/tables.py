@@ -8,11 +8,12 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import Dialect
 
-from ..table.catalogue import Table
+from ..table.catalogue import Rare, Table
+from ..table.codec import Storing
 from ..table.criteria import Condition, Query, Relation
 from ..table.table_map import TableMap
 from ..table.writes import Accrue, Write
-from .schema import TablesByName
+from .schema import TablesByName, type_of
 from .statements import JobStatements, Statement, TableStatements
 
 _ROWS_TOGETHER = 64
@@ -83,7 +84,7 @@ class Tables:
 
     def found(self, mapped: TableMap[Any], asked: Query) -> Statement:
         """Return the statement for the rows of a query."""
-        conditions = _padded(asked.conditions)
+        conditions = _padded(mapped, asked.conditions)
         form = ("found", mapped.name, _form(conditions), asked.order, asked.descending, asked.offset > 0)
         ends = [asked.limit, asked.offset] if asked.offset else [asked.limit]
 
@@ -94,7 +95,7 @@ class Tables:
 
     def count(self, mapped: TableMap[Any], asked: tuple[Condition, ...]) -> Statement:
         """Return the statement that counts the rows that meet all conditions."""
-        conditions, table = _padded(asked), self.of[mapped.name]
+        conditions, table = _padded(mapped, asked), self.of[mapped.name]
 
         def count() -> sa.Select[Any]:
             return sa.select(sa.func.count()).select_from(table).where(*(_clause(table, each) for each in conditions))
@@ -106,7 +107,7 @@ class Tables:
 
         Postgres sums integers to a decimal, hence the cast.
         """
-        conditions, table = _padded(asked), self.of[mapped.name]
+        conditions, table = _padded(mapped, asked), self.of[mapped.name]
 
         def sums() -> sa.Select[Any, Any]:
             amount: sa.ColumnElement[Any] = sa.cast(sa.func.sum(table.c[field]), sa.BigInteger)
@@ -117,7 +118,7 @@ class Tables:
 
     def after(self, mapped: TableMap[Any], asked: tuple[Condition, ...], last: str | None, limit: int) -> Statement:
         """Return the statement for the next rows in the order of ids: from the first one if `last` is None."""
-        conditions, table = _padded(asked), self.of[mapped.name]
+        conditions, table = _padded(mapped, asked), self.of[mapped.name]
         ends: list[Any] = [limit] if last is None else [last, limit]
 
         def after() -> sa.Select[Any]:
@@ -174,7 +175,9 @@ def _nulls_before(table: sa.TableClause, declared: Table, asked: Query) -> list[
         nulls = [field for field in before if same.get(field) is Relation.NULL]
         if nulls and index == (*before, *order) and same.keys() >= set(before):
             return [table.c[field].desc() if asked.descending else table.c[field].asc() for field in nulls]
-    return []
+    # Few rows are without the value. In the order of ids alone, Postgres might walk over all others to find them.
+    unset = [index[0] for index in declared.unset if same.get(index[0]) is Relation.NULL and asked.order == "id"]
+    return [table.c[field] for field in unset]
 
 
 def _order(table: sa.TableClause, asked: Query) -> list[sa.ColumnElement[Any]]:
@@ -203,9 +206,18 @@ def _form(conditions: Sequence[Condition]) -> tuple[Any, ...]:
     return tuple((each.field, each.relation, len(_values_of(each))) for each in conditions)
 
 
-def _padded(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
-    """Pad lists of values to a power of two with their last value, to limit the number of forms."""
-    return tuple(_padded_one(each) for each in conditions)
+def _padded(mapped: TableMap[Any], conditions: Sequence[Condition]) -> tuple[Condition, ...]:
+    """Let conditions for rare values use their column, which has an index. Pad lists of values to a power of two with
+    their last value, to limit the number of forms."""
+    return tuple(_padded_one(_by_rare(mapped.table.rare, each)) for each in conditions)
+
+
+def _by_rare(rare: Rare | None, condition: Condition) -> Condition:
+    if rare is None or condition.field != rare.field or condition.relation not in (Relation.EQUAL, Relation.ONE_OF):
+        return condition
+    if not set(rare.usual).isdisjoint(_values_of(condition)):
+        return condition
+    return Condition(rare.column, condition.relation, condition.value)
 
 
 def _padded_one(condition: Condition) -> Condition:
@@ -217,7 +229,7 @@ def _padded_one(condition: Condition) -> Condition:
 
 
 def _clause(table: sa.TableClause, condition: Condition) -> sa.ColumnElement[bool]:
-    column, value = table.c[condition.field], condition.value
+    column, value = _column(table, condition.field), condition.value
     match condition.relation:
         case Relation.EQUAL:
             return column == sa.literal(value, column.type)
@@ -233,6 +245,12 @@ def _clause(table: sa.TableClause, condition: Condition) -> sa.ColumnElement[boo
             return column.is_(None)
         case Relation.ONE_OF_OR_NULL:
             return sa.or_(column.is_(None), _one_of(column, value))
+
+
+def _column(table: sa.TableClause, field: str) -> sa.ColumnElement[Any]:
+    # The columns of a statement's table are those of the record, because each read returns all of them.
+    found = table.c.get(field)
+    return sa.column(field, type_of(Storing.TEXT)) if found is None else found
 
 
 def _one_of(column: sa.ColumnElement[Any], values: Sequence[Any]) -> sa.ColumnElement[bool]:

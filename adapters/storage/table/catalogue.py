@@ -35,10 +35,11 @@ from ....core.domain.operators.pending_actions import PendingAction
 from ....core.domain.payer.logos import Logo
 from ....core.domain.payments.outcomes import UnknownOutcome
 from ....core.domain.payments.payment_links import LinkAnswers, LinkTotals, PaymentLink
-from ....core.domain.payments.payments import Payment
+from ....core.domain.payments.payments import USUAL_STATUSES, Payment
 from ....core.domain.payments.proofs import DeliveryProof
 from ....core.domain.payments.suspense import Suspense
 from ....core.domain.payments.tallies import Tally, Turnover
+from ....core.domain.payments.unsettled import Unsettled
 from ....core.domain.people.guesses import GuessCount
 from ....core.domain.people.notifications import (
     Notification,
@@ -68,7 +69,7 @@ from ....core.domain.settlement.withdrawals import Withdrawal
 from ....core.domain.subscriptions.subscriptions import Subscription
 from ....core.domain.webhooks.breaker import Breaker
 from ....core.domain.webhooks.endpoints import WebhookEndpoint
-from ....core.domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event
+from ....core.domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event, EventType
 from ....core.domain.webhooks.feed import Feed, FeedEntry
 from ....core.domain.webhooks.resends import ResendRun
 from ....ports.jobs import Job
@@ -87,6 +88,24 @@ class Unique(msgspec.Struct, frozen=True):
     """The rule applies only to records with these values: `(("status", Status.ACTIVE),)`."""
 
 
+class Rare(msgspec.Struct, frozen=True):
+    """Field whose usual values no index contains, so that its indexes stay small, and rows that change from one usual
+    value to another rewrite no index.
+
+    The databases compute a column `rare_<field>`, which is null for the usual values. Queries for another value use it.
+    """
+
+    field: str
+    usual: tuple[str, ...]
+    indexes: tuple[tuple[str, ...], ...]
+    """Fields of each index, in order."""
+
+    @property
+    def column(self) -> str:
+        """Name of the computed column."""
+        return f"rare_{self.field}"
+
+
 class Table(msgspec.Struct, frozen=True):
     """Table of one record type. The primary key is `id`, and its rule is named `<table>_id`."""
 
@@ -102,6 +121,7 @@ class Table(msgspec.Struct, frozen=True):
 
     It suits rows that wait for a value, and costs nothing once they have it.
     """
+    rare: Rare | None = None
     sums: tuple[str, ...] = ()
     """Fields that only `increase` and `accrue` change.
 
@@ -149,9 +169,14 @@ CATALOGUE: tuple[Table, ...] = (
         indexes=(
             ("account_id", "mode", "created_at", "id"),
             ("account_id", "mode", "shop_id", "created_at", "id"),
-            ("account_id", "mode", "status", "created_at", "id"),
             # For operators, whose lists cover all accounts.
-            ("status", "created_at", "id"),
+            ("created_at", "id"),
+        ),
+        # The moves of a payment that is paid and settled change no indexed column, so Postgres rewrites no index.
+        rare=Rare(
+            "status",
+            USUAL_STATUSES,
+            indexes=(("account_id", "mode", "status", "created_at", "id"), ("status", "created_at", "id")),
         ),
         # Most payments belong to no subscription, and many merchants set no external id and no contact of the payer.
         sparse=(
@@ -173,6 +198,8 @@ CATALOGUE: tuple[Table, ...] = (
             "created_at",
         ),
     ),
+    # An account's are found by ranges of ids in the primary key. The index finds the oldest ones of all accounts.
+    Table(Unsettled, "unsettled", indexes=(("created_at", "id"),), narrow=True),
     Table(
         PaymentLink,
         "payment_links",
@@ -201,13 +228,13 @@ CATALOGUE: tuple[Table, ...] = (
         "suspense",
         indexes=(("resolved_at", "received_at", "id"), ("account_id", "resolved_at"), ("payment_id", "received_at")),
     ),
-    # The second index finds a merchant's movements that are not listed yet.
+    # The second index finds entries that are not chained yet; those that are not listed are among them.
     Table(
         JournalEntry,
         "journal",
         fillfactor=80,
-        indexes=(("number", "id"),),
-        unset=(("place", "account_id", "mode", "at", "id"),),
+        sparse=(("number", "id"),),
+        unset=(("number", "account_id", "mode", "at", "id"),),
     ),
     # Found by ranges of ids in the primary key.
     Table(Movement, "movements", narrow=True, append_only=True),
@@ -311,10 +338,12 @@ CATALOGUE: tuple[Table, ...] = (
     Table(
         Event,
         "events",
-        indexes=(
-            ("account_id", "mode", "created_at", "id"),
-            ("account_id", "mode", "type", "created_at", "id"),
-            ("object_id",),
+        indexes=(("account_id", "mode", "created_at", "id"), ("object_id",)),
+        # Nearly all events report the move of a payment.
+        rare=Rare(
+            "type",
+            (EventType.PAYMENT_STATUS_CHANGED,),
+            indexes=(("account_id", "mode", "type", "created_at", "id"),),
         ),
     ),
     # One index only, because every attempt changes it. Deliveries due at once come in the order of ids, which is that

@@ -115,6 +115,10 @@ PAYMENT_MOVES: Moves[PaymentStatus, PaymentTrigger] = Moves(
 )
 """The moves (docs/states.md "Payment"). Every move sends one `payment.status_changed`."""
 
+USUAL_STATUSES = (_S.PENDING, _S.PROCESSING, _S.PAID, _S.SETTLED)
+"""Statuses on the usual way of a payment. No index contains them: lists by one of them walk the payments in the order
+of their moments (docs/performance.md "Writes of a payment")."""
+
 WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
 """The bank's answer is still pending."""
 
@@ -139,21 +143,21 @@ class BindingCharge(StrEnum):
 
 
 class Payment(msgspec.Struct, frozen=True, kw_only=True):
-    """One payment. The frontends and events.py decide which fields merchants see; the others are internal."""
+    """One payment. The frontends and events.py decide which fields merchants see; the others are internal.
+
+    The order of the fields is that of the columns. Fields that change come last, because Postgres logs a changed row
+    from its first to its last changed byte.
+    """
 
     id: str
     account_id: str
     mode: Mode
     shop_id: str
-    status: PaymentStatus
     amount: Rub
     payment_method: str
     created_at: datetime
-    expires_at: datetime
     number: str | None = None
     """Last eight characters of the id, which payers read out to support."""
-    actual_amount: Rub | None = None
-    amount_usdt: Usdt | None = None
     external_id: str | None = None
     subscription_id: str | None = None
     """The subscription that this payment charges or binds; null for a one-off payment."""
@@ -181,6 +185,30 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     """Lifetime requested by the merchant, if its terminal allows one; it also needs a bank with `own_lifetime`."""
     metadata: dict[str, Any] | None = None
     auto_return: bool = True
+    private: bytes | None = None
+    """Encrypted: payer data as the merchant gave it, never returned (payer, phone, e-mail, client_info)."""
+    payer_contact: str | None = None
+    """The mask of the payer's phone: `***` and its last 4 digits."""
+    payer_email_digest: bytes | None = None
+    """The vault's digest of the payer's e-mail address, by which people find the payment."""
+    receipt: ReceiptTerms | None = None
+    """Content of its receipts, if a bank of its routes writes any; None: it has none."""
+    key_id: str | None = None
+    """Record of the Idempotency-Key that created it; deleted together with the payment when every bank refused."""
+    bank: str | None = None
+    """Name of the bank that handles it."""
+    qr_payload: str | None = None
+    bank_link: str | None = None
+    link_kind: LinkKind | None = None
+    """None: an SBP link, whose QR code contains `qr_payload`."""
+    pay_tag: bytes | None = None
+    """The vault's tag of the link and QR code with which the payer pays; null until a bank returns them."""
+    bank_reference: str | None = None
+    opening: Opening = Opening.ASKING
+    expires_at: datetime
+    status: PaymentStatus
+    actual_amount: Rub | None = None
+    amount_usdt: Usdt | None = None
     failure_reason: FailureReason | None = None
     refund_pending: bool = False
     refund_taken: Rub = Rub(0)
@@ -191,28 +219,8 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     """The statement that includes it."""
     closed_at: datetime | None = None
     """When it last reached a closing status (paid, failed, cancelled): the payer window's minute starts here."""
-    private: bytes | None = None
-    """Encrypted: payer data as the merchant gave it, never returned (payer, phone, e-mail, client_info)."""
-    payer_contact: str | None = None
-    """The mask of the payer's phone: `***` and its last 4 digits."""
-    payer_email_digest: bytes | None = None
-    """The vault's digest of the payer's e-mail address, by which people find the payment."""
     payer_name: bytes | None = None
     """Encrypted: the name that the bank reported with the money."""
-    receipt: ReceiptTerms | None = None
-    """Content of its receipts, if a bank of its routes writes any; None: it has none."""
-    key_id: str | None = None
-    """Record of the Idempotency-Key that created it; deleted together with the payment when every bank refused."""
-    opening: Opening = Opening.ASKING
-    bank: str | None = None
-    """Name of the bank that handles it."""
-    bank_reference: str | None = None
-    qr_payload: str | None = None
-    bank_link: str | None = None
-    link_kind: LinkKind | None = None
-    """None: an SBP link, whose QR code contains `qr_payload`."""
-    pay_tag: bytes | None = None
-    """The vault's tag of the link and QR code with which the payer pays; null until a bank returns them."""
     transfer_id: str | None = None
     """The bank's id of the transfer that paid it; any further transfer goes to suspense."""
     transfer_at: datetime | None = None

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-from .events import Attempt, Delivery, DeliveryStatus
+from .events import Attempt, Delivery, DeliveryStatus, FirstAnswer
 
 FAST_BACKOFF = tuple(timedelta(seconds=1 << rung) for rung in range(9))
 """The pauses after the 1st to the 9th attempt: 1, 2, 4, ... 256 s, 511 s in all. The 10th attempt is the last."""
@@ -93,6 +93,29 @@ def attempt_of(delivery: Delivery, outcome: Outcome) -> Attempt:
     )
 
 
+def first_attempt(delivery: Delivery) -> Attempt | None:
+    """Return the first webhook of a delivery if it succeeded: then no row has it."""
+    first = delivery.first_answer
+    if first is None or delivery.first_sent_at is None:
+        return None
+    return Attempt(
+        id=attempt_id(delivery, 1),
+        event_id=delivery.event_id,
+        number=1,
+        probe=False,
+        sent_at=delivery.first_sent_at,
+        answer=first.answer,
+        status=first.status,
+        note=first.note,
+        took_ms=first.took_ms,
+    )
+
+
+def is_first_success(delivery: Delivery, outcome: Outcome) -> bool:
+    """Return whether this outcome is that of the first webhook, and good, so that the delivery stores it itself."""
+    return outcome.good and not outcome.probe and not delivery.attempts and not delivery.probes
+
+
 def ends_fast_backoff(delivery: Delivery, outcome: Outcome) -> bool:
     """Return whether this outcome is the last failure of the fast schedule of a pending money event."""
     last = delivery.attempts - delivery.backoff_start == len(FAST_BACKOFF)
@@ -126,6 +149,9 @@ def after_attempt(delivery: Delivery, outcome: Outcome, *, receiver_away: bool =
         first_attempt_at=delivery.first_attempt_at if probe else delivery.first_attempt_at or outcome.sent_at,
         delivered_at=delivered_at,
     )
+    if is_first_success(delivery, outcome):
+        answer = FirstAnswer(outcome.answer, outcome.status, outcome.note, outcome.took_ms)
+        return msgspec.structs.replace(entered, first_sent_at=outcome.sent_at, first_answer=answer)
     # Only an attempt of a pending delivery advances the schedule.
     if probe or not still:
         return entered

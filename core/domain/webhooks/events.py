@@ -73,9 +73,18 @@ class DeliveryStatus(StrEnum):
     FAILED = "failed"
 
 
+class FirstAnswer(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The good answer to the first webhook of a delivery, with the fields of an Attempt."""
+
+    answer: str
+    status: int | None
+    note: str
+    took_ms: int
+
+
 class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The delivery of an event to the account's own endpoint; its id is the event's. delivery.py decides how it
-    continues, its attempts contain the answers."""
+    continues. Its attempts contain the answers, except for a good answer to its first webhook, which is its own."""
 
     id: str
     account_id: str
@@ -98,6 +107,9 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """First attempt of the present schedule; the slow one counts from it."""
     delivered_at: datetime | None = None
     """When it last succeeded. A resend does not change it."""
+    first_sent_at: datetime | None = None
+    """When its first webhook was sent, if that one succeeded. Most deliveries need no Attempt so."""
+    first_answer: FirstAnswer | None = None
     version: int = 0
 
     @property

@@ -70,6 +70,7 @@ async def browse(
     *,
     walked: Sequence[dict[str, Any]] = (),
     statuses: type[Enum] | None = None,
+    is_dated: bool = False,
     **criteria: Any,
 ) -> Leaf[D]:
     """Return the records that follow `after`.
@@ -78,11 +79,12 @@ async def browse(
     as a status, (status, created_at, id). With an external id and filters, a page covers LOOKED_AT scanned records.
 
     `walked`: alternative criteria without an index; a record has to meet one of them. The storage searches about
-    LOOKED_AT records, and the page ends there. It says so, and where the next page continues. Only for a kind with
-    `statuses`.
+    LOOKED_AT records, and the page ends there. It says so, and where the next page continues. The kind needs
+    `statuses` or `is_dated`.
 
     `statuses`: all statuses of the kind. The status index gives records of all accounts in the order of time; in live
-    mode ids may be in another order (`causes.py`). Without `statuses`, the order is that of ids.
+    mode ids may be in another order (`causes.py`). `is_dated`: the kind has the index (created_at, id) for that.
+    Without both, the order is that of ids.
     """
     keep: Callable[[Any], bool] | None = None
     if wanted.external_id is not None:
@@ -101,7 +103,7 @@ async def browse(
             asked = [{**key, **each} for key in keys for each in asked]
         elif wanted.mode is not None:
             asked = [{**each, "mode": wanted.mode} for each in asked]
-        by = "id" if not owners and wanted.span is None and not criteria else "created_at"
+        by = "created_at" if is_dated or owners or wanted.span is not None or criteria else "id"
         ways = [Way(kind, each, wanted.span) for each in asked]
         if not walked:
             found = await sifted(unit, ways, after, limit, keep, by=by, newest_first=wanted.newest_first)

@@ -17,11 +17,10 @@ from ...domain.accounts.accounts import Account
 from ...domain.days import LONG_AGO, iso
 from ...domain.errors import Refusal
 from ...domain.webhooks.breaker import Breaker
-from ...domain.webhooks.delivery import last_attempt_id
 from ...domain.webhooks.endpoints import EndpointKey, WebhookEndpoint
 from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event, EventType
 from ..webhooks.events import EventQuery, deliveries_of
-from ..webhooks.receivers import further_deliveries
+from ..webhooks.receivers import further_deliveries, last_attempts
 from ..webhooks.resends import resend_range
 from .browse import LOOKED_AT, Wanted, browse, merged, sifted
 from .leaves import Leaf, Way
@@ -168,11 +167,9 @@ async def _receivers(unit: Unit, wanted: Wanted, *, failing: bool = False) -> li
 async def _tracked(unit: Unit, events: Iterable[Event], deliveries: Sequence[Delivery]) -> list[TrackedEvent]:
     """Return the events of these deliveries, in the order of the deliveries."""
     by_id = {event.id: event for event in events}
-    wanted = tuple(last_attempt_id(each) for each in deliveries)
-    webhooks = await unit[Attempt].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
-    last = {webhook.id: webhook for webhook in webhooks}
+    last = await last_attempts(unit, deliveries)
     return [
-        TrackedEvent(event=by_id[each.event_id], delivery=each, last=last.get(last_attempt_id(each)))
+        TrackedEvent(event=by_id[each.event_id], delivery=each, last=last.get(each.id))
         for each in deliveries
         if each.event_id in by_id
     ]
@@ -189,7 +186,7 @@ async def track_event(ports: Ports, delivery_id: str) -> tuple[TrackedEvent, Bre
             return None
         receiver = EndpointKey(event.account_id, event.mode, further or None)
         found = await seen[Breaker].find(id=receiver.id, limit=1, readable=True)
-        last = await seen[Attempt].get(last_attempt_id(delivery))
+        last = (await last_attempts(seen, [delivery])).get(delivery.id)
         return TrackedEvent(event=event, delivery=delivery, last=last), next(iter(found), None)
 
 

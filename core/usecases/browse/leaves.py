@@ -23,6 +23,8 @@ class Way(msgspec.Struct, frozen=True):
     criteria: dict[str, Any]
     span: Between | None = None
     """Only records whose field of the order is in this span."""
+    by: str | None = None
+    """Field by which they are counted, if it is another one than that of the list."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -67,7 +69,7 @@ async def counted(ports: Ports, leaf: Leaf[Any]) -> int:
         for way in leaf.ways:
             asked = way.criteria if way.span is None else {**way.criteria, leaf.by: way.span}
             repository, left = unit[way.kind], COUNTED - count
-            if await repository.find(order=leaf.by, offset=left, limit=1, readable=True, **asked):
+            if await repository.find(order=way.by or leaf.by, offset=left, limit=1, readable=True, **asked):
                 return COUNTED + 1
             count += await repository.total(**asked)
     return count

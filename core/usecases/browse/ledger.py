@@ -145,14 +145,24 @@ async def list_entries(
             return Leaf(found, ways=[Way(JournalEntry, {}, Between(low, high))])
         found = []
         if after is None or after.number is None:
-            fresh: dict[str, Any] = {} if after is None else {"id": Below(after.id)}
-            found = await repository.find(number=None, order="-id", limit=limit, readable=True, **fresh)
+            older = Between()
+            if after is not None:
+                same: dict[str, Any] = {"at": after.at, "id": Below(after.id)}
+                found = await repository.find(**_UNCHAINED, **same, order="-at", limit=limit, readable=True)
+                older = Between(None, after.at)
+            left = limit - len(found)
+            found += await repository.find(**_UNCHAINED, at=older, order="-at", limit=left, readable=True)
         if len(found) < limit:
             # The chain's numbers begin with 1.
             last = None if after is None else after.number
             numbers = Between(1, last)
             found += await repository.find(number=numbers, order="-number", limit=limit - len(found), readable=True)
-        return Leaf(found, ways=[Way(JournalEntry, {"number": each}) for each in (None, Between(1))], by="number")
+        ways = [Way(JournalEntry, _UNCHAINED, by="account_id"), Way(JournalEntry, {"number": Between(1)})]
+        return Leaf(found, ways=ways, by="number")
+
+
+_UNCHAINED: dict[str, Any] = {"number": None, "account_id": AtLeast("")}
+"""Criteria for entries outside of the chain. The index of these begins with the account."""
 
 
 def _ids(object_id: str, kinds: Iterable[EntryKind]) -> tuple[str, ...]:

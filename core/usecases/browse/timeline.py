@@ -7,14 +7,15 @@ from typing import Any
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.storage import Between, OneOf, Snapshot
+from ....ports.storage import OneOf, Snapshot
 from ....ports.vault import Vault, VaultError
 from ...domain.ledger import Currency, EntryKind, JournalEntry, currency_of, entry_id
 from ...domain.money import Rub, Usdt
 from ...domain.operators.audit import AuditEntry
 from ...domain.payments.payments import Payment
-from ...domain.webhooks.events import Attempt, Event
+from ...domain.webhooks.events import Delivery, Event
 from ..common.encrypted import open_event_body
+from ..webhooks.receivers import all_attempts, further_deliveries
 
 _MOST = 500
 _REVISIONS = 11
@@ -99,9 +100,8 @@ async def _told(seen: Snapshot, vault: Vault, object_id: str) -> list[Moment]:
 
 async def event_moments(seen: Snapshot, vault: Vault, event: Event) -> list[Moment]:
     """List an event and every webhook that carried it."""
-    webhooks = await seen[Attempt].find(
-        id=Between(f"{event.id}/", f"{event.id};"), order="id", limit=_MOST, readable=True
-    )
+    own = await seen[Delivery].find(id=event.id, limit=1, readable=True)
+    webhooks = await all_attempts(seen, event.id, (*own, *await further_deliveries(seen, [event])), _MOST)
     found = [
         Moment(
             at=webhook.sent_at,

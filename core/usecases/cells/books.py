@@ -68,7 +68,7 @@ async def list_places(source: Cell, target: Cell, account_id: str) -> None:
         while True:
             async with target.storage.unit() as unit:
                 loose = await unit[JournalEntry].find(
-                    place=None, account_id=account_id, mode=mode, order="at", limit=AT_ONCE
+                    number=None, place=None, account_id=account_id, mode=mode, order="at", limit=AT_ONCE
                 )
             if not loose:
                 break

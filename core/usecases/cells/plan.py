@@ -12,7 +12,7 @@ from ....ports.notes import ProviderNote
 from ....ports.storage import Between, OneOf, Storage
 from ....ports.unreadable import UnreadableRow
 from ...domain.accounts.accounts import Account, ApiKey, KeyUse, Mode
-from ...domain.accounts.idempotency import IdempotencyKey
+from ...domain.accounts.idempotency import IdempotencyKey, key_ids
 from ...domain.accounts.limit_hits import LimitHits
 from ...domain.accounts.request_log import FirstBatch, RequestBatch, RequestCount
 from ...domain.accounts.shops import Shop
@@ -42,6 +42,7 @@ from ...domain.payments.payments import Payment
 from ...domain.payments.proofs import DeliveryProof
 from ...domain.payments.suspense import Suspense
 from ...domain.payments.tallies import Tally, Turnover
+from ...domain.payments.unsettled import Unsettled
 from ...domain.people.guesses import GuessCount
 from ...domain.people.notifications import (
     Notification,
@@ -178,6 +179,12 @@ async def _batches(storage: Storage, found: Found) -> Batches:
             yield batch
 
 
+async def _keys(storage: Storage, found: Found) -> Batches:
+    for mode in Mode:
+        async for batch in storage.scan(IdempotencyKey, batch=AT_ONCE, id=Between(*key_ids(found.account_id, mode))):
+            yield batch
+
+
 def _gateways(storage: Storage, found: Found) -> Batches:
     low = own_id(found.account_id, "")
     return storage.scan(Gateway, batch=AT_ONCE, id=Between(low, f"{found.account_id}0"))
@@ -192,6 +199,7 @@ ROWS: tuple[Rows, ...] = (
     _own(Subscription),
     _own(Client),
     _own(Payment),
+    _named(Unsettled),
     _own(Refund),
     _own(FiscalReceipt),
     _own(Exchange),
@@ -224,7 +232,7 @@ ROWS: tuple[Rows, ...] = (
     _named(Tally),
     _named(Turnover),
     _named(ListCount),
-    _named(IdempotencyKey),
+    Rows(IdempotencyKey, _keys),
     _named(Feed),
     _named(RequestBatch),
     _named(FirstBatch),

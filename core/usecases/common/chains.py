@@ -1,4 +1,4 @@
-"""The only module that adds rows to a hash chain, in batches, after other units wrote them (domain/chains.py).
+"""The only module that extends hash chains, by batches of rows that other units wrote before (domain/chains.py).
 
 A chain is only extended from a head that the vault tagged. A chain with a missing or altered head stays as it is.
 Otherwise an attacker with write access to the database could pass off forged rows as not yet chained, and have them
@@ -17,7 +17,7 @@ from ...domain.accounts.accounts import Account
 from ...domain.chains import FIRST_LINK, Chain, ChainHead, Head, told
 from ...domain.errors import Refusal
 from ...domain.ledger import LEDGER, JournalEntry
-from ...domain.operators.audit import AUDIT
+from ...domain.operators.audit import AUDIT, AuditEntry
 from .units import retrying
 
 CHAINS = (LEDGER, AUDIT)
@@ -82,29 +82,58 @@ async def present_head(ports: Ports) -> str:
     return told(heads, sealed_at)
 
 
-async def extend_chain(ports: Ports, chain: Chain) -> int:
-    """Add committed rows that are not chained yet, and return their number. A faulty head adds none; alarms report it
-    (ledger/watch.py)."""
+class Extension:
+    """New rows of a chain, in the unit that adds them."""
+
+    def __init__(self, ports: Ports, chain: Chain, head: ChainHead) -> None:
+        self._ports = ports
+        self._chain = chain
+        self._head = head
+        self._number = head.number
+        self._link = head.seal
+
+    def add(self, row: Any) -> dict[str, Any]:
+        """Add the next row. Return the fields to set in it."""
+        self._number += 1
+        self._link = self._chain.link(row, self._number, self._link)
+        tag = self._ports.vault.tag(self._link, self._chain.row_aad(self._number))
+        return {"number": self._number, "seal": self._link + tag}
+
+    def end(self, unit: Unit) -> None:
+        """Save the head, if there are new rows."""
+        if self._number > self._head.number:
+            after = msgspec.structs.replace(
+                self._head, number=self._number, seal=self._link, sealed_at=self._ports.clock.now()
+            )
+            unit[ChainHead].save(tagged(self._ports.vault, self._chain, after))
+
+
+async def extension(ports: Ports, unit: Unit, chain: Chain) -> Extension | None:
+    """Return an extension of the chain in this unit. Return None, and log it, if the head is faulty: then no row may be
+    chained, and alarms report it (ledger/watch.py)."""
+    head = await unit[ChainHead].get(chain.head_id)
+    fault = head_fault(ports.vault, chain, head)
+    if head is None or fault is not None:
+        log.error("no row is chained, %s of the %s; see `cambist ledger verify`", fault, chain.name)
+        return None
+    return Extension(ports, chain, head)
+
+
+async def extend_audit(ports: Ports) -> int:
+    """Add committed rows of the audit log to their chain, and return their number. Listing chains the journal
+    (ledger/listing.py)."""
     behind = ""
 
     async def work(unit: Unit) -> tuple[int, str]:
-        head = await unit[ChainHead].get(chain.head_id)
-        fault = head_fault(ports.vault, chain, head)
-        if head is None or fault is not None:
-            log.error("no row is chained, %s of the %s; see `cambist ledger verify`", fault, chain.name)
+        added = await extension(ports, unit, AUDIT)
+        if added is None:
             return 0, behind
-        number, last = head.number, head.seal
         # Each search continues after the one before. A database may walk over the rows chained just now. For a million
         # such rows that takes longer than all the hashing.
-        fresh: list[Any] = await unit[chain.rows].find(number=None, id=AtLeast(behind), order="id", limit=_AT_ONCE)
+        fresh = await unit[AuditEntry].find(number=None, id=AtLeast(behind), order="id", limit=_AT_ONCE)
         for row in fresh:
-            number += 1
-            last = chain.link(row, number, last)
-            seal = last + ports.vault.tag(last, chain.row_aad(number))
-            unit[chain.rows].change(row, number=number, seal=seal)
-        if fresh:
-            after = msgspec.structs.replace(head, number=number, seal=last, sealed_at=ports.clock.now())
-            unit[ChainHead].save(tagged(ports.vault, chain, after))
+            unit[AuditEntry].change(row, **added.add(row))
+        added.end(unit)
         return len(fresh), f"{fresh[-1].id}!" if fresh else behind
 
     done = 0

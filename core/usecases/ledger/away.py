@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ....ports.storage import OneOf, Snapshot
+from ....ports.storage import OneOf, Snapshot, Unit
 from ...domain.accounts.accounts import Account
 from ...domain.cells import AccountMove, Stage
 
@@ -12,7 +12,7 @@ Away = Mapping[str, Stage]
 """Their ids, and how far their moves are. Entries stay while objects come or go, so the two need not agree."""
 
 
-async def away_from(seen: Snapshot) -> Away:
+async def away_from(seen: Snapshot | Unit) -> Away:
     """Return the accounts that left, or that are still arriving."""
     moves = await seen[AccountMove].find(limit=_MOST)
     ids = tuple(move.id for move in moves)

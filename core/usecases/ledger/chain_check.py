@@ -8,10 +8,14 @@ from typing import Any
 import msgspec
 
 from ....ports.faults import Unreadable
-from ....ports.storage import AtLeast, Repository, Snapshot
+from ....ports.storage import AtLeast, Between, Repository, Snapshot
 from ....ports.vault import Vault, VaultError
+from ...domain.accounts.accounts import Mode
 from ...domain.chains import FIRST_LINK, Chain, ChainHead, Head, link_in, tag_in
+from ...domain.ledger import JournalEntry
+from ...domain.operators.audit import AuditEntry
 from ..common.chains import NO_HEAD, head_fault
+from .listing import next_waiting
 
 BATCH = 1000
 NO_ROW = (Unreadable, ValueError, TypeError, KeyError, msgspec.MsgspecError)
@@ -166,10 +170,36 @@ async def chained_rows(seen: Snapshot, chain: Chain, *, after: int | None = None
             yield number, row
 
 
-async def loose_rows(seen: Snapshot, chain: Chain) -> AsyncIterator[Any]:
-    """Yield rows that are not in the chain yet. Raises: RowUnreadable."""
+async def loose_actions(seen: Snapshot) -> AsyncIterator[AuditEntry]:
+    """Yield rows of the audit log that are not in its chain yet. Raises: RowUnreadable."""
     after, past = "", 0
-    while batch := await _batch(seen[chain.rows], past, number=None, id=AtLeast(after)):
+    while batch := await _batch(seen[AuditEntry], past, number=None, id=AtLeast(after)):
         for row in batch:
             yield row
         after, past = batch[-1].id, 1
+
+
+async def loose_entries(seen: Snapshot) -> AsyncIterator[JournalEntry]:
+    """Yield journal entries that are not in the chain yet, by accounts. Raises: RowUnreadable."""
+    after = ""
+    while True:
+        try:
+            owner = await next_waiting(seen, after)
+        except NO_ROW:
+            raise RowUnreadable from None
+        if owner is None:
+            return
+        left = await seen[JournalEntry].total(number=None, account_id=owner)
+        for mode in Mode:
+            since, past = None, 0
+            asked: dict[str, Any] = {"number": None, "account_id": owner, "mode": mode, "order": "at"}
+            while batch := await _batch(seen[JournalEntry], past, **asked, at=Between(since)):
+                for entry in batch:
+                    left -= 1
+                    yield entry
+                last = batch[-1].at
+                same = sum(entry.at == last for entry in batch)
+                since, past = last, past + same if last == since else same
+        if left:
+            raise RowUnreadable  # an entry of no mode
+        after = f"{owner}!"

@@ -20,7 +20,7 @@ from ...domain.ledger import (
 from ...domain.operators.audit import AUDIT
 from ..common.chains import CHAINS
 from .away import away_from
-from .chain_check import BATCH, BadEntry, ChainCheck, RowUnreadable, chained_rows, loose_rows
+from .chain_check import BATCH, BadEntry, ChainCheck, RowUnreadable, chained_rows, loose_actions, loose_entries
 from .checkpoint import Checkpoint, Scope, Sums, missing_heads
 from .value_check import BadValue, bad_values
 
@@ -156,7 +156,7 @@ async def _walk(seen: Snapshot, books: "_Books", head: ChainHead | None, since: 
         books.count(entry)
     books.chain.ends(head)
     proved = dict(books.counted)
-    async for entry in loose_rows(seen, LEDGER):
+    async for entry in loose_entries(seen):
         books.chain.note_loose()
         books.count(entry)
     return proved
@@ -167,7 +167,7 @@ async def _walk_actions(seen: Snapshot, actions: ChainCheck, since: Head | None)
         async for number, row in chained_rows(seen, AUDIT, after=None if since is None else since.number):
             actions.note_chained(number, row)
         actions.ends(await seen[ChainHead].get(AUDIT.head_id))
-        async for _ in loose_rows(seen, AUDIT):
+        async for _ in loose_actions(seen):
             actions.note_loose()
     except RowUnreadable:
         actions.stops()

@@ -20,7 +20,7 @@ from ...domain.refunds.refunds import Refund
 from ...domain.settlement.settlement import Settlement
 from ...domain.settlement.withdrawals import Withdrawal
 from .away import Away
-from .chain_check import BATCH, chained_rows, loose_rows
+from .chain_check import BATCH, chained_rows, loose_entries
 
 RECENT = timedelta(days=7)
 """Age at the checkpoint up to which objects are read again: until then they may change without an entry."""
@@ -118,7 +118,7 @@ class Scope(msgspec.Struct, frozen=True):
         batch = []
         async for _, entry in chained_rows(seen, LEDGER, after=self.since.end_of(LEDGER).number):
             batch.append(entry)
-        async for entry in loose_rows(seen, LEDGER):
+        async for entry in loose_entries(seen):
             batch.append(entry)
         batch = [entry for entry in batch if kind in (None, entry.kind)]
         for at in range(0, len(batch), BATCH):

@@ -10,7 +10,6 @@ from ....ports.jobs import Job
 from ....ports.storage import Between, Unit
 from ...domain.accounts.accounts import Mode, Owned
 from ...domain.ledger import (
-    LEDGER,
     BalanceType,
     EntryKind,
     JournalEntry,
@@ -21,8 +20,7 @@ from ...domain.ledger import (
     ledger_account_id,
 )
 from ...domain.money import Usdt
-from ...domain.operators.audit import AUDIT
-from ..common.chains import extend_chain
+from ..common.chains import extend_audit
 from ..common.schedule import reschedule_at
 from .listing import list_all
 
@@ -107,12 +105,6 @@ def first_extension(ports: Ports) -> Job:
 async def extend_chains(ports: Ports, job: Job) -> None:
     """Run the job: chain every new journal entry and audit row, list merchants' missing movements, and reschedule in an
     hour."""
-    await extend_journal(ports)
-    await extend_chain(ports, AUDIT)
     await list_all(ports)
+    await extend_audit(ports)
     await reschedule_at(ports, job, ports.clock.now() + _EVERY, anew=True)
-
-
-async def extend_journal(ports: Ports) -> int:
-    """Add committed journal entries to the chain, and return their number."""
-    return await extend_chain(ports, LEDGER)

@@ -125,7 +125,14 @@ async def _waiting(seen: Snapshot, owner: str) -> Sums:
     account_id, _, mode = owner.rpartition(":")
     sums, since, past = _NOTHING, None, 0
     while batch := await seen[JournalEntry].find(
-        place=None, account_id=account_id, mode=Mode(mode), at=Between(since), order="at", offset=past, limit=BATCH
+        number=None,
+        place=None,
+        account_id=account_id,
+        mode=Mode(mode),
+        at=Between(since),
+        order="at",
+        offset=past,
+        limit=BATCH,
     ):
         sums = _added(sums, batch)
         last = batch[-1].at

@@ -15,7 +15,7 @@ from ...domain.payments.payments import Payment
 from ...domain.payments.tallies import TOOK_MONEY, Tally, Turnover, day_of
 from ...domain.settlement.rates import KnownRate
 from ...domain.settlement.settlement import cutoff_of, next_run
-from ...domain.webhooks.events import Attempt, Event
+from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event
 from ..accounts.limit_hits import Hits, read_hits
 
 DAYS = 30
@@ -148,7 +148,10 @@ async def _webhooks(seen: Snapshot, before: Dashboard) -> tuple[int, int]:
     """Return the numbers of accepted and of failed webhooks since the reading before."""
     asked = {"id": AtLeast(before.marks[0] if before.marks else ""), "sent_at": AtLeast(before.at)}
     taken = await seen[Attempt].total(**asked, status=Between(200, 300))
-    return taken, await seen[Attempt].total(**asked) - taken
+    refused = await seen[Attempt].total(**asked) - taken
+    # Deliveries store the good answers to their first webhooks.
+    first = {"id": asked["id"], "first_sent_at": asked["sent_at"]}
+    return taken + sum([await seen[kind].total(**first) for kind in (Delivery, EndpointDelivery)]), refused
 
 
 async def _since(seen: Snapshot, kind: type[R], last: str | None) -> tuple[str | None, int]:

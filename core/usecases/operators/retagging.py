@@ -19,10 +19,11 @@ from ...domain.accounts.accounts import Account
 from ...domain.chains import Chain, ChainHead, Head, link_in, tag_in
 from ...domain.errors import Refusal
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
-from ..common.chains import CHAINS, HEAD_RULE, extend_chain, head_fault, new_head, tagged
+from ..common.chains import CHAINS, HEAD_RULE, extend_audit, head_fault, new_head, tagged
 from ..common.encrypted import TAGGED, TaggedField
 from ..common.units import retrying
 from ..ledger.check import Progress, nobody, verify_ledger
+from ..ledger.listing import list_all
 from .reencrypt import AT_ONCE, field_name
 
 Tagging = Callable[[str, int], None]
@@ -70,8 +71,8 @@ async def retag(ports: Ports, *, progress: Tagging = _silent, checked: Progress 
 
     for name in await retrying(ports.storage, work, again_on=(HEAD_RULE,)):
         run.values[f"ChainHead.{name}"] += 1
-    for chain in CHAINS:
-        await extend_chain(ports, chain)
+    await list_all(ports)
+    await extend_audit(ports)
     return Retagged(values=dict(run.values), rows=rows, wallets=tuple(run.wallets), left=tuple(run.left))
 
 

@@ -10,8 +10,9 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Below, Between, Unit
 from ...domain.accounts.accounts import Mode
-from ...domain.payments.payments import Payment, PaymentStatus
+from ...domain.payments.payments import PaymentStatus
 from ...domain.payments.tallies import EVER, Tally
+from ...domain.payments.unsettled import Unsettled, unsettled_ids
 from ...domain.settlement.settlement import SettlementBatch
 from ..actions.audit import on
 from ..settlement.settlement import SETTLE, batch_asked, require_settling, settle_batch, settle_now
@@ -85,11 +86,6 @@ async def due_by_account(unit: Unit, mode: Mode, cutoff: datetime) -> dict[str, 
     found: dict[str, int] = {}
     for account_id, count in counts.items():
         if count > 0:
-            found[account_id] = await unit[Payment].total(
-                account_id=account_id,
-                mode=mode,
-                status=PaymentStatus.PAID,
-                created_at=Below(cutoff),
-                paid_at=Below(cutoff),
-            )
+            span = Between(*unsettled_ids(account_id, mode, high=cutoff))
+            found[account_id] = await unit[Unsettled].total(id=span, paid_at=Below(cutoff))
     return {account_id: count for account_id, count in found.items() if count}

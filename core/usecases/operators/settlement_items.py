@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from ....ports.bundle import Ports
-from ....ports.storage import Below, Unit
+from ....ports.storage import Below, OneOf, Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.payments.payments import Payment, PaymentStatus
+from ...domain.payments.unsettled import Unsettled
 from ...domain.settlement.settlement import SettlementBatch, cutoff_of, last_run
 from ..settlement.evidence import payment_faults
 from ..settlement.run import is_held
@@ -22,9 +23,11 @@ async def unsettled(ports: Ports, unit: Unit) -> list[ActionItem]:
     """Find due payments that the journal contradicts, and payments that two daily settlements passed over."""
     run = last_run(ports.clock.now())
     due = Below(cutoff_of(run))
-    found = await first(unit, Payment, "created_at", status=PaymentStatus.PAID, created_at=due, paid_at=due)
-    if not found:
+    rows = await first(unit, Unsettled, "created_at", created_at=due, paid_at=due)
+    if not rows:
         return []
+    wanted = OneOf(tuple(row.payment_id for row in rows))
+    found = await first(unit, Payment, "created_at", id=wanted, status=PaymentStatus.PAID)
     faults = await payment_faults(unit, found)
     over_twice = [mode for mode in Mode if await _ended(unit, mode, (run, run - _DAY))]
     items = []

@@ -7,7 +7,7 @@ the nearer end. The rate limit bounds a day to 172 800 payments per key.
 
 import re
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -23,7 +23,7 @@ from ...domain.ids import canonical_uuid
 from ...domain.money import Rub
 from ...domain.payments.orders import EXTERNAL_ID_LONGEST
 from ...domain.payments.payer_contact import masked_contact
-from ...domain.payments.payments import RECURRING, Payment, PaymentStatus
+from ...domain.payments.payments import RECURRING, USUAL_STATUSES, Payment, PaymentStatus
 from ...domain.payments.tallies import Tally, day_end, day_ids, day_of, day_start, ever_ids, stretch
 from ..common.paging import ListFilter, Page, Position, newest, walk_newest
 
@@ -31,11 +31,13 @@ _NEWEST_FIRST = "-created_at"
 _NEAR = 1000
 """Largest offset that is walked rather than skipped by days."""
 _INDEXED = ("external_id", "payer_email_digest", "payer_contact", "subscription_id", "shop_id", "status")
-"""Filters with an index of their own, the most selective first."""
+"""Filters with an index of their own, the most selective first; a status only if it is not among USUAL_STATUSES."""
 _TAIL = re.compile(r"[0-9]{4}\Z", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{32}\Z", re.ASCII)
 _NOT_INDEXED = "payment_method"
-"""The only filter of the tallies without an index. The other filters have one index each; no index covers two."""
+"""The only filter of the tallies without any index. No index covers two filters."""
+_RECENT = (timedelta(days=8), timedelta(days=64))
+"""Spans of newest days in which a page is looked for first."""
 
 
 class PaymentFilter(ListFilter, frozen=True, kw_only=True):
@@ -76,11 +78,21 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     def owner(self) -> dict[str, Any]:
         return {"account_id": self.caller.account_id, "mode": self.caller.mode}
 
+    @property
+    def has_usual_status(self) -> bool:
+        """Whether it selects a status that no index has."""
+        return self.kind.get("status") in USUAL_STATUSES
+
+    @property
+    def has_index(self) -> bool:
+        """Whether one index leads to exactly the payments that the tallies count by these filters."""
+        return not self.kind or (len(self.kind) == 1 and _NOT_INDEXED not in self.kind and not self.has_usual_status)
+
     def by_index(self, first: Sequence[str] = _INDEXED) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the criteria of one index, which leads to the payments, and the other criteria: no index covers two
         filters. `first`: names of the filters whose index is preferred, in this order."""
         rest = {**self.named, **self.kind, **({} if self.amount is None else {"amount": self.amount})}
-        name = next((name for name in first if name in rest), None)
+        name = next((name for name in first if name in rest and (name != "status" or not self.has_usual_status)), None)
         return {**self.owner, **({} if name is None else {name: rest.pop(name)})}, rest
 
     def criteria(self, low: datetime | None, high: datetime | None) -> dict[str, Any]:
@@ -98,7 +110,7 @@ async def list_payments(ports: Ports, caller: Caller, asked: PaymentFilter, numb
     offset = (number - 1) * size
     look = _by_index if wanted.named else _by_tallies
     async with ports.storage.snapshot() as seen:
-        total, payments = await look(seen, wanted, offset, size)
+        total, payments = await look(seen, wanted, offset, size, ports.clock.now())
     return Page(payments, number, size, total)
 
 
@@ -130,42 +142,55 @@ async def checked(ports: Ports, caller: Caller, asked: PaymentFilter) -> Wanted:
     return wanted
 
 
-async def _by_index(seen: Snapshot, wanted: Wanted, offset: int, size: int) -> tuple[int, list[Payment]]:
+async def _by_index(
+    seen: Snapshot, wanted: Wanted, offset: int, size: int, _now: datetime
+) -> tuple[int, list[Payment]]:
     criteria = wanted.criteria(wanted.low, wanted.high)
     page = await newest(seen, Payment, offset // size + 1, size, **criteria)
     return page.total, page.records
 
 
-async def _by_tallies(seen: Snapshot, wanted: Wanted, offset: int, size: int) -> tuple[int, list[Payment]]:
+async def _by_tallies(
+    seen: Snapshot, wanted: Wanted, offset: int, size: int, now: datetime
+) -> tuple[int, list[Payment]]:
     if wanted.low is None and wanted.high is None:
         # Without a date range the total comes from tallies, and the first pages from an index if there is one.
         ever = Between(*ever_ids(wanted.caller.account_id, wanted.caller.mode))
         total = sum((await seen[Tally].sums("count", by="status", id=ever, **wanted.kind)).values())
         if offset >= total:
             return total, []
-        if offset < _NEAR and len(wanted.kind) <= 1 and _NOT_INDEXED not in wanted.kind:
+        if offset < _NEAR and wanted.has_index:
             criteria = wanted.criteria(None, None)
             return total, await seen[Payment].page(
                 offset // size + 1, size, order=_NEWEST_FIRST, readable=True, **criteria
             )
-    days = await _days(seen, wanted)
+        # Most pages lie within the last days. Read older tallies only when the page needs them.
+        for back in _RECENT:
+            days = await _tallied_days(seen, wanted, day_of(now - back), None)
+            if sum(days.values()) >= min(offset + size, total):
+                return total, await _by_days(seen, wanted, days, offset, size)
+    days = await count_days(seen, wanted)
     return sum(days.values()), await _by_days(seen, wanted, days, offset, size)
 
 
-async def _days(seen: Snapshot, wanted: Wanted) -> dict[str, int]:
+async def count_days(seen: Snapshot, wanted: Wanted) -> dict[str, int]:
     """Return the number of matching payments per day. Only days that the range cuts are counted payment by payment."""
     # Sum the tallies by day, then recount the days that the range cuts.
     edges = {day_of(moment) for moment in (wanted.low, wanted.high) if moment is not None}
     first = None if wanted.low is None else day_of(wanted.low)
     last = None if wanted.high is None else day_of(wanted.high)
-    range_ = Between(*day_ids(wanted.caller.account_id, wanted.caller.mode, first, last))
-    days = await seen[Tally].sums("count", by="period", id=range_, **wanted.kind)
+    days = await _tallied_days(seen, wanted, first, last)
     for day in edges:
         start, end = day_start(day), day_end(day)
         low, high = max(start, wanted.low or start), min(end, wanted.high or end)
         if (low, high) != (start, end):
             days[day] = 0 if low >= high else await seen[Payment].total(**wanted.criteria(low, high))
     return days
+
+
+async def _tallied_days(seen: Snapshot, wanted: Wanted, first: str | None, last: str | None) -> dict[str, int]:
+    range_ = Between(*day_ids(wanted.caller.account_id, wanted.caller.mode, first, last))
+    return await seen[Tally].sums("count", by="period", id=range_, **wanted.kind)
 
 
 async def _by_days(seen: Snapshot, wanted: Wanted, days: dict[str, int], offset: int, size: int) -> list[Payment]:

@@ -24,7 +24,7 @@ from ...domain.payments.payments import Payment
 from ...domain.payments.tallies import Tally, ever_ids
 from ..common.encrypted import payer_email_digest
 from ..common.keyset import Count, Cursor, KeysetPage, Listing, count, keyset_page
-from .list import PaymentFilter, PaymentSearch, Wanted, checked
+from .list import PaymentFilter, PaymentSearch, Wanted, checked, count_days
 
 
 class Reading(StrEnum):
@@ -183,4 +183,6 @@ async def _count(
     undated = wanted.low is None and wanted.high is None
     if undated and not wanted.named and wanted.amount is None:
         return Count(await _tallied(seen, wanted, wanted.kind))
+    if not undated and wanted.has_usual_status and not wanted.named and wanted.amount is None:
+        return Count(sum((await count_days(seen, wanted)).values()))
     return await count(seen, listing, cursor, page)

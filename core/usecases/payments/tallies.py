@@ -1,5 +1,6 @@
-"""The only three writes that change the number of payments per kind. Each updates the tallies in the same unit, so
-counts stay exact after crashes and races; no other code adds, moves or removes a payment.
+"""The only three writes that change the number of payments per kind. Each updates the tallies in the same unit, and
+the rows of payments that wait for settlement, so both stay exact after crashes and races; no other code adds, moves or
+removes a payment.
 """
 
 from collections import Counter
@@ -13,6 +14,7 @@ from ....ports.storage import AtLeast, R, Snapshot, Unit
 from ...domain.payments.payment_links import LinkTotals, link_totals_of
 from ...domain.payments.payments import Payment
 from ...domain.payments.tallies import TOOK_MONEY, Tally, Turnover, tallies_of, took_money, turnover_of
+from ...domain.payments.unsettled import Unsettled, unsettled_of
 
 _BATCH = 1000
 
@@ -20,6 +22,7 @@ _BATCH = 1000
 def add_payment(unit: Unit, payment: Payment) -> Payment:
     """Write a new payment."""
     unit[Tally].accrue(*tallies_of(payment, 1))
+    _replace_unsettled(unit, None, payment)
     return unit[Payment].add(payment)
 
 
@@ -40,7 +43,11 @@ def save_all_moved(unit: Unit, moves: Sequence[tuple[Payment, Payment]]) -> list
             if after.link_id is not None:
                 unit[LinkTotals].accrue(link_totals_of(after, 1))
     unit[Tally].accrue(*counts.values())
-    return [unit[Payment].save(after) for _, after in moves]
+    # Save the payments first, so that a unit that lost a race goes stale instead of breaking a rule.
+    saved = [unit[Payment].save(after) for _, after in moves]
+    for before, after in moves:
+        _replace_unsettled(unit, before, after)
+    return saved
 
 
 def remove_payment(unit: Unit, payment: Payment) -> None:
@@ -51,6 +58,15 @@ def remove_payment(unit: Unit, payment: Payment) -> None:
         if payment.link_id is not None:
             unit[LinkTotals].accrue(link_totals_of(payment, -1))
     unit[Payment].remove(payment)
+    _replace_unsettled(unit, payment, None)
+
+
+def _replace_unsettled(unit: Unit, before: Payment | None, after: Payment | None) -> None:
+    old, new = (None if payment is None else unsettled_of(payment) for payment in (before, after))
+    if old is not None and new is None:
+        unit[Unsettled].remove(old)
+    elif old is None and new is not None:
+        unit[Unsettled].add(new)
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +80,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 async def check_tallies(ports: Ports) -> list[Difference]:
     """Recount everything from the payments, and return the sums that differ; empty when all are correct. A payment that
-    took money without a time or an amount is listed itself.
+    took money without a time or an amount is listed itself, and so is a row of a payment that waits for settlement.
 
     All reads are of one moment, so it may run beside a working service. Memory grows with the number of tallies, not of
     payments.
@@ -81,6 +97,11 @@ async def check_tallies(ports: Ports) -> list[Difference]:
                 turnover = turnover_of(payment, 1)
                 counted[turnover.id, "payments"] += 1
                 counted[turnover.id, "amount"] += turnover.amount.kopecks
+            waiting = unsettled_of(payment)
+            if waiting is not None:
+                counted[waiting.id, "unsettled"] = 1
+        async for row in _all(seen, Unsettled):
+            kept[row.id, "unsettled"] = 1
         async for tally in _all(seen, Tally):
             kept[tally.id, "count"] = tally.count
         async for turnover in _all(seen, Turnover):

@@ -15,7 +15,7 @@ from ....ports.notes import ProviderNote
 from ....ports.storage import Between, Unit
 from ....ports.unreadable import UnreadableRow
 from ...domain.accounts.accounts import Account, ApiKey, Caller, KeyUse, Mode
-from ...domain.accounts.idempotency import IdempotencyKey, key_id
+from ...domain.accounts.idempotency import IdempotencyKey, key_ids
 from ...domain.accounts.limit_hits import LimitHits
 from ...domain.accounts.request_log import FirstBatch, RequestBatch, RequestCount
 from ...domain.accounts.shops import Shop
@@ -118,7 +118,11 @@ def _own(account_id: str, mode: Mode) -> dict[str, Any]:
 
 def _named(account_id: str, mode: Mode) -> dict[str, Any]:
     """Return a range of ids that begin with the account and the mode."""
-    return {"id": Between(key_id(account_id, mode, ""), f"{endpoint_id(account_id, mode)};")}
+    return {"id": Between(f"{endpoint_id(account_id, mode)}:", f"{endpoint_id(account_id, mode)};")}
+
+
+def _keys(account_id: str, mode: Mode) -> dict[str, Any]:
+    return {"id": Between(*key_ids(account_id, mode))}
 
 
 def _of_test_mode(account_id: str, _mode: Mode) -> dict[str, Any]:
@@ -161,7 +165,7 @@ async def _empty_turnover(_ports: Ports, unit: Unit, found: Sequence[Turnover]) 
 
 FORGOTTEN: tuple[Kind, ...] = (
     # First, so that no repeated request returns an object that is half deleted.
-    Kind(IdempotencyKey, "idempotency_keys", _named, _just(IdempotencyKey), order="id"),
+    Kind(IdempotencyKey, "idempotency_keys", _keys, _just(IdempotencyKey), order="id"),
     # Before their payments, so that no further charge is made.
     Kind(Subscription, "subscriptions", _own, forget_subscriptions),
     # Before the payouts, so that a payout does not pay the balance that is being removed.

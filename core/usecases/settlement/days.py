@@ -10,12 +10,12 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured
 from ....ports.jobs import Job
-from ....ports.storage import Unit
+from ....ports.storage import Between, Unit
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.errors import Refusal
 from ...domain.ledger import BalanceType
 from ...domain.money import Usdt
-from ...domain.payments.payments import Payment, PaymentStatus
+from ...domain.payments.unsettled import Unsettled, unsettled_ids
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from ...domain.settlement.settlement import Correction, cutoff_of, last_run, next_run, own_daily_id
 from ...domain.settlement.withdrawals import payable
@@ -56,7 +56,7 @@ async def anything_waits(ports: Ports, unit: Unit, account: Account) -> bool:
     retry a refund, or pay out."""
     mine: dict[str, Any] = {"account_id": account.id, "mode": Mode.TEST}
     return (
-        bool(await unit[Payment].find(**mine, status=PaymentStatus.PAID, order="created_at", limit=1, quick=True))
+        bool(await unit[Unsettled].find(id=Between(*unsettled_ids(account.id, Mode.TEST)), limit=1, quick=True))
         or bool(await unit[Correction].find(**mine, settlement_id=None, limit=1, quick=True))
         or await _refund_waits(unit, account)
         or await _pays_out(ports, unit, account)

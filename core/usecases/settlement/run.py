@@ -11,12 +11,13 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.faults import Stale
 from ....ports.jobs import Job
-from ....ports.storage import Below, Between, Unit
+from ....ports.storage import Below, Between, OneOf, Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Account
 from ...domain.accounts.shops import Shop
 from ...domain.money import Rub
 from ...domain.payments.payments import Payment, PaymentStatus
+from ...domain.payments.unsettled import Unsettled, unsettled_ids
 from ...domain.settlement.settlement import Correction, Settlement, SettlementBatch, Terms, terms_of
 from ..common.causes import caused_id
 from .evidence import correction_faults, payment_faults
@@ -127,16 +128,13 @@ async def due_payments(unit: Unit, run: Run) -> list[Payment]:
     """
     cutoff, skipped = run.batch.cutoff, run.progress.skipped
     while True:
-        found = await unit[Payment].find(
-            account_id=run.account.id,
-            mode=run.batch.mode,
-            status=PaymentStatus.PAID,
-            created_at=Between(run.progress.since, cutoff),
-            paid_at=Below(cutoff),
-            order="created_at",
-            limit=CHUNK + len(skipped),
-        )
-        due = [payment for payment in found if payment.id not in skipped]
+        span = Between(*unsettled_ids(run.account.id, run.batch.mode, run.progress.since, cutoff))
+        rows = await unit[Unsettled].find(id=span, paid_at=Below(cutoff), limit=CHUNK + len(skipped))
+        waiting = tuple(row.payment_id for row in rows if row.payment_id not in skipped)
+        found = await unit[Payment].find(id=OneOf(waiting), limit=len(waiting)) if waiting else []
+        due = [payment for payment in sorted(found, key=_made) if payment.status is PaymentStatus.PAID]
+        # A refund may have taken some between the two reads.
+        skipped |= {*waiting} - {payment.id for payment in due}
         faults = await payment_faults(unit, due[:CHUNK])
         for payment in due:
             fault = faults.get(payment.id) or run.terms_fault(payment.markup, payment.shop_id)
@@ -147,6 +145,10 @@ async def due_payments(unit: Unit, run: Run) -> list[Payment]:
         kept = [payment for payment in due[:CHUNK] if payment.id not in skipped]
         if kept or not due:
             return kept
+
+
+def _made(payment: Payment) -> tuple[datetime, str]:
+    return payment.created_at, payment.id
 
 
 def is_held(payment: Payment) -> bool:

@@ -24,7 +24,7 @@ from ..common.account_time import test_clock_of
 from ..common.quarantine import is_held
 from ..common.schedule import reschedule_at, set_due
 from ..common.units import retrying, unit_of_work
-from ..ledger.ledger import extend_journal
+from ..ledger.listing import list_all
 from ..refunds.waiting import retry_waiting
 from .chunks import settle_chunk
 from .rates import market_rate
@@ -182,7 +182,7 @@ async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> Non
     # A quarantine that began meanwhile stopped payouts. The batch stays open, so that `resume` continues them.
     await _require_no_hold(ports, batch)
     await _close(ports, job)
-    await extend_journal(ports)
+    await list_all(ports)
 
 
 async def _require_no_hold(ports: Ports, batch: SettlementBatch) -> None:

@@ -17,13 +17,12 @@ from ...domain.accounts.accounts import Caller, Mode
 from ...domain.days import read_moment
 from ...domain.errors import Refusal, read_choice
 from ...domain.list_counts import ListCount
-from ...domain.webhooks.delivery import last_attempt_id
 from ...domain.webhooks.events import EVENT_KEPT, Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event, EventType
 from ..common.encrypted import open_event_body
 from ..common.keyset import Count, Cursor, Listed, Listing, count, cut_page, keyset_page, with_records
 from ..common.long_lists import LongList, keep, page_within
 from ..common.paging import MomentFilter, Page, Position
-from .receivers import further_deliveries, own_endpoint
+from .receivers import all_attempts, further_deliveries, last_attempts, own_endpoint
 
 _OF_ONE_OBJECT = 1000
 """Maximum number of listed events of one object, far more than any object has."""
@@ -278,9 +277,7 @@ async def deliveries_of(seen: Snapshot | Unit, events: list[Event]) -> list[Deli
 async def _joined(seen: Snapshot, events: list[Event], deliveries: Sequence[Delivery]) -> list[Told]:
     """Join events with their deliveries and last webhooks. Events without a delivery are left out."""
     of_event = {delivery.event_id: delivery for delivery in deliveries}
-    wanted = tuple(last_attempt_id(each) for each in deliveries)
-    webhooks = await seen[Attempt].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
-    last = {attempt.event_id: attempt for attempt in webhooks}
+    last = {attempt.event_id: attempt for attempt in (await last_attempts(seen, deliveries)).values()}
     return [Told(event, of_event[event.id], last.get(event.id)) for event in events if event.id in of_event]
 
 
@@ -289,7 +286,8 @@ async def get_event(ports: Ports, caller: Caller, event_id: str) -> ToldWhole:
     async with ports.storage.snapshot() as seen:
         told = await told_of(seen, event_id, caller)
         further = await further_deliveries(seen, [told.event])
-        return ToldWhole(told, open_event_body(ports.vault, told.event), await _attempts(seen, event_id), further)
+        attempts = await all_attempts(seen, event_id, (told.delivery, *further))
+        return ToldWhole(told, open_event_body(ports.vault, told.event), attempts, further)
 
 
 async def told_of(seen: Snapshot | Unit, event_id: str, caller: Caller | None) -> Told:
@@ -298,13 +296,8 @@ async def told_of(seen: Snapshot | Unit, event_id: str, caller: Caller | None) -
         event, delivery = await seen[Event].get(event_id), await seen[Delivery].get(event_id)
     if event is None or delivery is None or not (caller is None or _owns(caller, event)):
         raise Refusal("EVENT_NOT_FOUND", "No event of this id")
-    return Told(event, delivery, await seen[Attempt].get(last_attempt_id(delivery)))
+    return Told(event, delivery, (await last_attempts(seen, [delivery])).get(delivery.id))
 
 
 def _owns(caller: Caller, event: Event) -> bool:
     return event.account_id == caller.account_id and event.mode is caller.mode
-
-
-async def _attempts(seen: Snapshot, event_id: str) -> list[Attempt]:
-    found = await seen[Attempt].find(id=Between(f"{event_id}/", f"{event_id};"), readable=True)
-    return sorted(found, key=lambda attempt: (attempt.sent_at, attempt.id))

@@ -6,12 +6,12 @@ names, and their ids find them.
 
 from collections.abc import Iterable
 
-from ....ports.storage import OneOf, Snapshot, Unit
+from ....ports.storage import Between, OneOf, Snapshot, Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.errors import Refusal
 from ...domain.webhooks.breaker import Breaker
-from ...domain.webhooks.delivery import attempt_id
+from ...domain.webhooks.delivery import attempt_id, first_attempt, last_attempt_id
 from ...domain.webhooks.endpoints import EndpointKey, Receiver, WebhookEndpoint, own_receiver
 from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event, delivery_id
 
@@ -60,8 +60,34 @@ async def further_deliveries(seen: Unit | Snapshot, events: Iterable[Event | Del
     return await seen[EndpointDelivery].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
 
 
+async def last_attempts(seen: Unit | Snapshot, deliveries: Iterable[Delivery]) -> dict[str, Attempt]:
+    """Return the last webhook of each delivery, by the delivery's id."""
+    found: dict[str, Attempt] = {}
+    wanted = {}
+    for delivery in deliveries:
+        first = first_attempt(delivery)
+        if first is not None and first.id == last_attempt_id(delivery):
+            found[delivery.id] = first
+        else:
+            wanted[last_attempt_id(delivery)] = delivery.id
+    if wanted:
+        rows = await seen[Attempt].find(id=OneOf(tuple(wanted)), limit=len(wanted), readable=True)
+        found |= {wanted[row.id]: row for row in rows}
+    return found
+
+
+async def all_attempts(
+    seen: Unit | Snapshot, event_id: str, deliveries: Iterable[Delivery], most: int = 1000
+) -> list[Attempt]:
+    """Return the webhooks of an event to all endpoints, at most `most` rows, in the order sent. `deliveries`: all
+    deliveries of the event."""
+    rows = await seen[Attempt].find(id=Between(f"{event_id}/", f"{event_id};"), limit=most, readable=True)
+    firsts = map(first_attempt, deliveries)
+    return sorted([*rows, *(each for each in firsts if each is not None)], key=lambda each: (each.sent_at, each.id))
+
+
 async def attempts_of(seen: Unit | Snapshot, deliveries: Iterable[Delivery]) -> list[Attempt]:
-    """Return all webhook attempts of these deliveries."""
+    """Return the rows of all webhook attempts of these deliveries."""
     wanted = tuple(
         attempt_id(delivery, number)
         for delivery in deliveries

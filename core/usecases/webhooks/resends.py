@@ -9,9 +9,9 @@ from ....ports.jobs import Job
 from ....ports.storage import OneOf, Unit
 from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.errors import shape_error
-from ...domain.webhooks.delivery import held, last_attempt_id, sent_anew
+from ...domain.webhooks.delivery import held, sent_anew
 from ...domain.webhooks.endpoints import WebhookEndpoint
-from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event, delivery_id
+from ...domain.webhooks.events import Delivery, EndpointDelivery, Event, delivery_id
 from ...domain.webhooks.resends import ResendRun, advanced
 from ..common.account_time import in_test_time_of_account, living_with
 from ..common.schedule import is_ours
@@ -19,7 +19,7 @@ from ..common.units import retrying, unit_of_work
 from .events import EventQuery, Told, Wanted, deliveries_of, owner_of, read_query, told_of
 from .feed import note_letters
 from .outbox import ask_to_deliver, further_delivery
-from .receivers import endpoint_of
+from .receivers import endpoint_of, last_attempts
 
 RESEND = "webhook.resend"
 RESEND_TO = "webhook.resend_to"
@@ -59,7 +59,7 @@ async def resend_event(ports: Ports, caller: Caller | None, event_id: str, endpo
 async def _send_further(ports: Ports, unit: Unit, told: Told, endpoint_id: str) -> Told:
     endpoint = await endpoint_of(unit, told.event.account_id, told.event.mode, endpoint_id)
     [after] = await _send_to(ports, unit, endpoint, [told.event])
-    return msgspec.structs.replace(told, delivery=after, last=await unit[Attempt].get(last_attempt_id(after)))
+    return msgspec.structs.replace(told, delivery=after, last=(await last_attempts(unit, [after])).get(after.id))
 
 
 async def _send_to(ports: Ports, unit: Unit, endpoint: WebhookEndpoint, events: list[Event]) -> list[EndpointDelivery]:

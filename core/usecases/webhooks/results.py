@@ -1,5 +1,5 @@
-"""Record the results of webhook attempts. One unit saves the deliveries, one row per attempt, the breaker, and the next
-wake-up (docs/webhooks.md "When you do not answer").
+"""Record the results of webhook attempts. One unit saves the deliveries, one row for each attempt but a good first one,
+the breaker, and the next wake-up (docs/webhooks.md "When you do not answer").
 
 A receiver's job (outbox.py: `ask_to_deliver`) exists while something is due. The receiver's timer covers later
 deliveries: one job, due no later than the first of them, which then requests the receiver's job.
@@ -16,7 +16,7 @@ from ...domain.accounts.accounts import Account, Mode
 from ...domain.errors import Refusal
 from ...domain.people.notifications import NotificationKind
 from ...domain.webhooks.breaker import Breaker, after_delivery, asked_at, closed, new_breaker, outage_id
-from ...domain.webhooks.delivery import AT_ONCE, attempt_of, held
+from ...domain.webhooks.delivery import AT_ONCE, attempt_of, held, is_first_success
 from ...domain.webhooks.endpoints import EndpointKey, WebhookEndpoint
 from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus
 from ...domain.webhooks.steps import Aside, Commit
@@ -54,7 +54,8 @@ async def commit(
             delivery = each.delivery if first else await deliveries.get(each.delivery.id)
             if delivery is None:
                 continue
-            rows.append(attempt_of(delivery, each.outcome))
+            if not is_first_success(delivery, each.outcome):
+                rows.append(attempt_of(delivery, each.outcome))
             moved, after = after_delivery(moved, delivery, each.outcome)
             deliveries.save(after)
             if after.due is not None and after.due > each.outcome.ended_at:

@@ -185,7 +185,7 @@ EVENTS = Kind(
     filters=(
         MODE,
         Filter(name="status", choices=tuple(DeliveryStatus)),
-        Filter(name="type", choices=tuple(EventType)),
+        Filter(name="type", choices=tuple(EventType), walked=(EventType.PAYMENT_STATUS_CHANGED,)),
         ACCOUNT,
     ),
     orders=("newest", "oldest", "next attempt"),

@@ -40,6 +40,12 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Reads the available values, which may depend on the other filters."""
     is_walked: bool = False
     """No index supports this filter, so a page scans a limited number of records."""
+    walked: tuple[str, ...] = ()
+    """The choices that no index supports."""
+
+    def walks(self, value: str) -> bool:
+        """Return whether a page by this value scans records."""
+        return self.is_walked or value in self.walked
 
 
 MODE = Filter(name="mode", choices=("live", "test"))

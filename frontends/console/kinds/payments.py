@@ -12,7 +12,7 @@ from ....core.domain.errors import shape_error
 from ....core.domain.ledger import BalanceType
 from ....core.domain.money import Rub
 from ....core.domain.operators.guarded import Guarded
-from ....core.domain.payments.payments import Opening, Payment, PaymentStatus
+from ....core.domain.payments.payments import USUAL_STATUSES, Opening, Payment, PaymentStatus
 from ....core.domain.refunds.refunds import Refund
 from ....core.usecases.accounts.accounts import storable
 from ....core.usecases.browse.browse import account_names, browse
@@ -28,14 +28,16 @@ from .wishes import DATES, ORDER, by_status, wanted
 
 async def _read(ports: Ports, wish: Wish, after: Payment | None, limit: int) -> list[Payment]:
     asked, shop_id = wanted(wish), wish.of("shop")
-    named = by_status(asked, PaymentStatus)
+    named, walked = by_status(asked, PaymentStatus), _walked(wish)
+    if asked.status in USUAL_STATUSES:
+        walked, named = [{**each, **named} for each in walked or [{}]], {}
     if shop_id is not None:
         shop = await ports.storage.get(Shop, shop_id) if storable(shop_id) else None
         if shop is None or asked.account_id not in (None, shop.account_id):
             return []
         asked = msgspec.structs.replace(asked, account_id=shop.account_id)
-        named = {"shop_id": shop_id} if asked.status is None else {**named, "shop_id": shop_id}
-    return await browse(ports, Payment, asked, after, limit, walked=_walked(wish), statuses=PaymentStatus, **named)
+        named = {**named, "shop_id": shop_id}
+    return await browse(ports, Payment, asked, after, limit, walked=walked, is_dated=True, **named)
 
 
 async def _shops(ports: Ports, wish: Wish) -> Offered:
@@ -201,7 +203,7 @@ PAYMENTS = Kind(
     facts=_facts,
     filters=(
         MODE,
-        Filter(name="status", choices=tuple(PaymentStatus)),
+        Filter(name="status", choices=tuple(PaymentStatus), walked=USUAL_STATUSES),
         ACCOUNT,
         *DATES,
         ORDER,

@@ -214,8 +214,8 @@ LEDGER: dict[str, Slip] = {
     ),
     "an entry that is listed as a movement is not marked": usecase(
         "ledger/listing",
-        "            unit[JournalEntry].change(entry, place=0 if movement is None else movement.number)\n",
-        "            entry.id.strip()\n",
+        "            unit[JournalEntry].change(entry, place=place, **numbered)\n",
+        "            unit[JournalEntry].change(entry, **numbered)\n",
     ),
     "a released reserve is not listed as a movement": domain(
         "movements",

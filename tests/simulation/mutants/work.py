@@ -27,7 +27,7 @@ KEYS: dict[str, Slip] = {
         "common/idempotency", "if found is None or is_made(found):", "if found is None or found is not None:"
     ),
     "the keys of all merchants are one": domain(
-        "accounts/idempotency", 'return ":".join((account_id, mode, key))', 'return ":".join((mode, key))'
+        "accounts/idempotency", 'blake2b(f"{account_id}:{mode}"', 'blake2b(f"{mode}"'
     ),
     "a payment is shown to every merchant who knows its id": usecase(
         "payments/payments",

@@ -9,10 +9,11 @@ import pytest
 
 from cambist.core.domain.chains import Head, heads_in, told
 from cambist.core.domain.ledger import LEDGER, JournalEntry
-from cambist.core.domain.operators.audit import AUDIT, OperatorAction
+from cambist.core.domain.operators.audit import OperatorAction
 from cambist.core.usecases.actions.audit import note
-from cambist.core.usecases.common.chains import extend_chain, present_head
+from cambist.core.usecases.common.chains import extend_audit, present_head
 from cambist.core.usecases.ledger.check import verify_ledger
+from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.operators.reencrypt import reencrypt
 from cambist.core.usecases.operators.retagging import retag
 from cambist.frontends.telemetry.masking import masked
@@ -28,7 +29,7 @@ async def grown(app: TestApp, ports: Ports, name: str) -> None:
     """One more entry and one more act, chained."""
     await book(app, entry(app, f"pay_{name}"))
     await note(ports, OperatorAction(operator="vera", name="look", object_id=name))
-    assert (await extend_chain(ports, LEDGER), await extend_chain(ports, AUDIT)) == (1, 1)
+    assert (await list_all(ports), await extend_audit(ports)) == (1, 1)
 
 
 @pytest.fixture

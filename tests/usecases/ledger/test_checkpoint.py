@@ -15,7 +15,6 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.ledger import checkpoint as checkpoints
 from cambist.core.usecases.ledger.check import LedgerReport, verify_ledger
 from cambist.core.usecases.ledger.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from cambist.core.usecases.ledger.ledger import extend_journal
 from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.settlement.settlement import settle_own
 from tests.apps import TestApp
@@ -89,7 +88,7 @@ async def test_untouched_old_payments_are_read_in_a_complete_verification_only(
 ) -> None:
     monkeypatch.setattr(checkpoints, "RECENT", timedelta())
     await lived_in(app)
-    await extend_journal(app.ports)
+    await list_all(app.ports)
     await app.clock.advance(3600)
     since = await proved(app)
     payments = sorted(await everything(app.ports, Payment), key=lambda each: each.id)
@@ -106,7 +105,7 @@ async def test_untouched_old_payments_are_read_in_a_complete_verification_only(
 async def test_another_history_than_the_checkpoint_is_named(app: TestApp) -> None:
     """An older copy of the database, in which entries of the checkpoint are missing."""
     await lived_in(app)
-    await extend_journal(app.ports)
+    await list_all(app.ports)
     since = await proved(app)
     last = max(await journal(app), key=lambda each: each.number or 0)
     await write(app, remove=(last,))

@@ -17,7 +17,7 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.common.chains import ALTERED, NO_HEAD
 from cambist.core.usecases.ledger import chain_check, check, checkpoint, movement_check, value_check
 from cambist.core.usecases.ledger.check import LedgerReport, verify_ledger
-from cambist.core.usecases.ledger.ledger import extend_journal, post
+from cambist.core.usecases.ledger.ledger import post
 from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.settlement.settlement import settle_own
 from tests.apps import TestApp
@@ -266,7 +266,7 @@ async def test_rows_have_a_head_that_the_vault_tagged(
     app.made_up = True
     await book(app, entry(app, "pay_1"))
     if is_chained:
-        await extend_journal(app.ports)
+        await list_all(app.ports)
     head = await head_of(app)
     if not has_head:
         await write(app, remove=(head,))
@@ -344,7 +344,7 @@ async def test_a_running_balance_that_was_deleted_is_named(app: TestApp) -> None
 @pytest.mark.parametrize("number", [1000, 999, -5, 0])
 async def test_an_inserted_entry_is_seen_wherever_the_walk_turns_a_page(app: TestApp, number: int) -> None:
     await book(app, *(entry(app, f"pay_{each}") for each in range(1001)))
-    await extend_journal(app.ports)
+    await list_all(app.ports)
     await write(app, add=(_forged(app, "~", number),))
     report = await verify_ledger(app.ports)
     assert report.first_bad_entry is not None

@@ -14,9 +14,10 @@ from cambist.core.domain.money import Usdt
 from cambist.core.domain.operators.audit import OperatorAction
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.actions.audit import note
-from cambist.core.usecases.common.chains import CHAINS, extend_chain
+from cambist.core.usecases.common.chains import CHAINS, extend_audit
 from cambist.core.usecases.common.encrypted import TAGGED, tag_exchange, tag_return, tag_settings, tag_withdrawal
 from cambist.core.usecases.ledger.check import verify_ledger
+from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.operators.reencrypt import field_name
 from cambist.core.usecases.operators.retagging import retag
 from cambist.ports.bundle import Ports
@@ -45,8 +46,8 @@ async def app() -> AsyncIterator[TestApp]:
 async def grow(app: TestApp, ports: Ports, name: str) -> None:
     await book(app, entry(app, f"pay_{name}"))
     await note(ports, OperatorAction(operator="vera", name="look", object_id=name))
-    for chain in CHAINS:
-        await extend_chain(ports, chain)
+    await list_all(ports)
+    await extend_audit(ports)
 
 
 async def head_of(app: TestApp, chain: Chain) -> ChainHead:

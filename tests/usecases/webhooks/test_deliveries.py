@@ -17,7 +17,7 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.ids import SeededIds
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
-from cambist.core.domain.webhooks.delivery import AT_ONCE
+from cambist.core.domain.webhooks.delivery import AT_ONCE, first_attempt
 from cambist.core.domain.webhooks.due_queue import BATCH
 from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
@@ -142,7 +142,8 @@ class Harness:
 
     async def attempts(self) -> list[Attempt]:
         async with self.ports.storage.unit() as unit:
-            return await unit[Attempt].find(limit=100_000)
+            rows = await unit[Attempt].find(limit=100_000)
+            return [*rows, *filter(None, map(first_attempt, await unit[Delivery].find(limit=100_000)))]
 
     async def work(self, seconds: float = 0) -> None:
         """Work without a worker: advance the clock, and run every job at its time, one after the other."""
