@@ -39,6 +39,8 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """How the provider handles receipts by 54-FZ (docs/adapters.md "Receipts")."""
     receipts_apart: bool = False
     """Receipts need a call of their own once the money has moved: the adapter is also a ReceiptBank."""
+    rewrites_receipts: bool = False
+    """A receipt that failed can be written by a call of its own: the adapter is also a ReceiptBank."""
     refunds: bool = True
     """The provider sends money back to payers; otherwise `refund` and `find_refund` raise NotSupported."""
     mandates: bool = False

@@ -33,6 +33,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
     "Money": {
         "payment": "payments",
         "refund": "refunds",
+        "receipt": "receipts",
         "exchange": "exchanges",
         "settle": "settlement",
         "payout": "payouts",

@@ -14,6 +14,7 @@ from .kinds.ledger import JOURNAL, LEDGER
 from .kinds.movements import MOVEMENTS
 from .kinds.payments import PAYMENTS
 from .kinds.payout_lines import PAYOUT_LINES
+from .kinds.receipts import RECEIPTS
 from .kinds.receivers import RECEIVERS
 from .kinds.refunds import REFUNDS
 from .kinds.settlements import SETTLEMENTS
@@ -50,6 +51,7 @@ KINDS: tuple[Kind, ...] = (
     LINES,
     MOVEMENTS,
     PAYOUT_LINES,
+    RECEIPTS,
 )
 
 

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from cambist.adapters.receipts.simulator import SimulatedRegister
 from cambist.core.domain.accounts.accounts import ApiKey, Mode
 from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.domain.kyc.clients import Client
@@ -11,6 +12,7 @@ from cambist.core.domain.movements import Movement
 from cambist.core.domain.operators.audit import AuditEntry, OperatorAction
 from cambist.core.domain.operators.pending_actions import PendingAction
 from cambist.core.domain.payments.suspense import Suspense
+from cambist.core.domain.receipts.receipts import FiscalReceipt, ReceiptTrigger, moved_to
 from cambist.core.domain.reconciliation.comparing import Counted, Difference, Standing, Subject
 from cambist.core.domain.reconciliation.reconciliation import Discrepancy, discrepancy, started
 from cambist.core.domain.settlement.settlement import Settlement, SettlementBatch, SettlementItem
@@ -126,12 +128,32 @@ OTHER = "TLyqzVGLV1srkB7dToTAEqgDSfPtXRJZYH"
 TRON = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 
 
+async def receipted(refunds: RefundApp) -> tuple[str, str]:
+    """Return a live payment, and its receipt, which the register has rejected."""
+    register = SimulatedRegister("till", refunds.ports.storage, refunds.ports.clock)
+    refunds.app.connect(register=register)
+    item = {"name": "Tea", "price": "100.00", "vat": "22", "subject": "commodity", "method": "full_payment"}
+    receipt = {"items": [item], "tax_system": "osn", "customer": {"email": "b@c.ru"}}
+    payment = await refunds.paid("100.00", mode="live", receipt=receipt)
+    now = refunds.app.clock.now()
+    async with refunds.ports.storage.unit() as unit:
+        [made] = await unit[FiscalReceipt].find(payment_id=payment)
+        failed = moved_to(made, ReceiptTrigger.REJECTED, now, failed_at=now, failure_reason="the drive is full")
+        unit[FiscalReceipt].save(failed)
+        await unit.commit()
+    return payment, made.id
+
+
 async def everything_there_is(refunds: RefundApp) -> dict[str, str]:
     """Make one object of every kind and of every state that actions depend on, and return the ids by name.
     `payment.sent` is the payment to send back."""
     app, ports, account_id = refunds.app, refunds.ports, refunds.app.account.account_id
     made = await seed(refunds)
+    live, failed = await receipted(refunds), await receipted(refunds)
     there = {
+        "payment.receipted": live[0],
+        "receipt": live[1],
+        "receipt.second": failed[1],
         "subscription": made.subscription,
         "exchange": made.late_exchange,
         "exchange.open": made.open_exchange,

@@ -132,6 +132,10 @@ ROWS = (
         "60.00 RUB are credited", "payment", late=REFUSED),
     Row("payment", "b", ("back to the payer", "60.00 RUB of", "as before"), "is sent back", "payment.sent",
         late=REFUSED),
+    Row("payment", "c", ("a correction of the same items",), "the cash register gets it", "payment.receipted",
+        late=None, given={"kind": "sale_correction", "order": "4711"}),
+    Row("receipt", "t", ("attempt", "2"), "gets it again", "receipt", late=None),
+    Row("receipt", "h", ("needs an operator", "no"), "needs nobody", "receipt.second", late=REFUSED),
     Row("refund", "a", ("pending", "processing", "of the payment", "RUB stay"), "Approved", "refund"),
     Row("refund", "j", ("pending", "rejected"), "Rejected: no money moves", "refund.second", late=REFUSED),
     Row("refund", "v", ("completed", "reversed"), "Reversed", "refund.done", late=REFUSED),
@@ -229,7 +233,7 @@ async def test_every_action_confirms_is_audited_and_refuses_a_late_operator(
     async def seed(refunds: RefundApp) -> None:
         there.update(await everything_there_is(refunds))
 
-    async with sitting(size, seed) as shared:
+    async with sitting(size, seed, receipts="simulator") as shared:
         for row in rows:
             await begin(shared, row, there)
             action, seen = shared.front()._action, shared.front()._record
@@ -324,7 +328,7 @@ async def test_the_dialog_says_that_an_action_waits_before_and_after(size: tuple
     async def seed(refunds: RefundApp) -> None:
         await refunds.paid()
 
-    async with sitting(size, seed) as shared:
+    async with sitting(size, seed, receipts="simulator") as shared:
         account_id = shared.refunds.app.account.account_id
         strict = msgspec.structs.replace(shared.ports, four_eyes=FourEyes(actions=frozenset(["payout_wallet"])))
         screen = await shared.open("account", account_id)

@@ -56,6 +56,7 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotificatio
             cancels_invoices=True,
             receipts=self._till.need,
             receipts_apart=self._till.need is not ReceiptNeed.NONE,
+            rewrites_receipts=True,
             mandates=self._subscriptions,
             mandate_charges=self._subscriptions,
             remittances=self._payouts is not None,

@@ -203,6 +203,7 @@ def _everything(*, links_later: bool, draws: bool) -> BankCapabilities:
         mandate_charges=True,
         mandate_links_later=links_later,
         receipts=ReceiptNeed.OPTIONAL,
+        rewrites_receipts=True,
         remittances=True,
         remittance_max_kopecks=REMITTANCE_MOST,
     )

@@ -18,7 +18,7 @@ from ....ports.bank import (
 from ....ports.faults import NotSupported, Refused
 from ....ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateState
 from ....ports.notifications import InboundNotification, Received
-from ....ports.receipts import ReceiptNeed
+from ....ports.receipts import ReceiptNeed, ReceiptRequest, ReceiptState
 from ....ports.tools import Tools
 from .calls import Calls
 from .charges import Charges
@@ -32,6 +32,7 @@ from .refund_book import Book
 from .refunds import Refunds
 from .settings import PRODUCTION
 from .terminals import Terminal, Terminals
+from .till import Till
 
 _CAN = BankCapabilities(
     own_lifetime=True,
@@ -48,7 +49,8 @@ _NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
 class TBank:
-    """Implement ports/bank.py: Bank and ports/mandates.py: MandateBank. Every operation is searched by its request."""
+    """Implement ports/bank.py: Bank, ports/mandates.py: MandateBank and ports/receipts.py: ReceiptBank. Every operation
+    is searched by its request."""
 
     def __init__(
         self,
@@ -72,6 +74,7 @@ class TBank:
         self._calls = Calls(base_url, self._terminals, tools.clock, receipt_format)
         self._orders = Orders(self._calls, tools)
         self._refunds = Refunds(self._calls, tools.operation_log(NAME, Book), tools.clock)
+        self._till = Till(self._calls, NAME, tools)
         self._mandates = Mandates(self._orders, tools)
         self._charges = Charges(self._orders, self._mandates)
 
@@ -95,7 +98,13 @@ class TBank:
         return self._calls.http.clock_skew
 
     async def receive(self, notification: InboundNotification) -> Received:
-        return await receive(notification, self._terminals, self._orders, self._refunds)
+        return await receive(notification, self._terminals, self._orders, self._refunds, self._till)
+
+    async def find_receipt(self, request: ReceiptRequest) -> ReceiptState | None:
+        return await self._till.find(request)
+
+    async def write_receipt(self, request: ReceiptRequest) -> ReceiptState:
+        return await self._till.close_prepayment(request)
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
         if request.amount_kopecks <= 0:

@@ -37,7 +37,8 @@ class Calls:
         signed = {"TerminalKey": terminal.key, **fields}
         signed["Token"] = token(signed, terminal.password)
         body = json.dumps(signed, ensure_ascii=False).encode("utf-8", "replace")
-        answer = await self.http.call("POST", f"/v2/{method}", writes=writes, body=body)
+        path = method if method.startswith("/") else f"/v2/{method}"
+        answer = await self.http.call("POST", path, writes=writes, body=body)
         if answer.status in (401, 403):
             if not _is_own(answer):
                 raise Unavailable(f"tbank: {answer.status} without an answer of T-Bank's: a proxy's answer")

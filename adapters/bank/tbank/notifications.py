@@ -11,6 +11,7 @@ from ....ports.notifications import InboundNotification, Received
 from .orders import Orders
 from .refunds import Refunds
 from .terminals import Terminals
+from .till import Till
 from .tokens import is_signed
 
 NETWORKS = (
@@ -28,7 +29,7 @@ _REFUNDING = frozenset({"REFUNDING", "ASYNC_REFUNDING", "PARTIAL_REFUNDED", "REF
 
 
 async def receive(
-    notification: InboundNotification, terminals: Terminals, orders: Orders, refunds: Refunds
+    notification: InboundNotification, terminals: Terminals, orders: Orders, refunds: Refunds, till: Till
 ) -> Received:
     """Implement ports/notifications.py: Notifications.receive. Our orders are noted before T-Bank sees them, so an
     order without a note belongs to another program on the same terminal."""
@@ -40,11 +41,15 @@ async def receive(
         named = await orders.whose(f"{terminal.key}/{fields.get('RequestKey', '')}")
         return _heard([] if named is None else [named])
     operation = await orders.whose(str(fields.get("OrderId", "")))
-    if operation is None or fields.get("Status") == "RECEIPT":
+    if operation is None:
         return _heard([])
+    payment = f"{terminal.key}/{fields.get('PaymentId', '')}"
+    if fields.get("Status") == "RECEIPT":
+        await till.hear(payment, fields)
+        return _heard([operation])
     back: list[str] = []
     if fields.get("Status") in _REFUNDING:
-        back = await refunds.open_of(f"{terminal.key}/{fields.get('PaymentId', '')}")
+        back = await refunds.open_of(payment)
     return _heard([operation, *back])
 
 

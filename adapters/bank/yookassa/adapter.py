@@ -13,10 +13,10 @@ from .core import NAME, Note
 from .mandates import Mandates
 from .notifications import Notifications
 from .payouts import PAYOUT_MOST, Payouts
-from .refunds import Refunds
 from .reporting import Reporting
 from .settings import BASE
 from .shops import Shop, Shops
+from .till import Till
 from .wire import Me
 
 MOST = 700_000_00
@@ -29,9 +29,9 @@ _REPEATS = timedelta(hours=23)
 _POLLS = 300
 
 
-class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notifications, Reporting):
-    """Implement the ports ListingBank, ReportingBank, MandateBank, RemittanceBank, Notifications, Checkable, TellsTime,
-    and all of ports/searching.py."""
+class YooKassaBank(Mandates, Charges, Till, Payouts, Notifications, Reporting):
+    """Implement the ports ListingBank, ReportingBank, MandateBank, RemittanceBank, ReceiptBank, Notifications,
+    Checkable, TellsTime, and all of ports/searching.py."""
 
     def __init__(
         self,
@@ -70,6 +70,7 @@ class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notifications, Reporting
             min_kopecks=_LEAST,
             max_kopecks=self._max_kopecks,
             receipts=self._receipts,
+            rewrites_receipts=True,
             mandates=self._mandates,
             mandate_charges=self._mandates,
             remittances=remits,

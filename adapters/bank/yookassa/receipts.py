@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....ports.faults import Refused
-from ....ports.receipts import PaymentMode, PaymentSubject, Receipt, ReceiptItem, TaxSystem, Vat
+from ....ports.receipts import AgentType, PaymentMode, PaymentSubject, Receipt, ReceiptItem, Supplier, TaxSystem, Vat
 from .wire import roubles
 
 TAX_SYSTEMS: Mapping[TaxSystem, int] = {
@@ -51,35 +51,55 @@ def receipt_of(receipt: Receipt | None) -> dict[str, Any]:
     has no field for what it says."""
     if receipt is None:
         return {}
-    if not 0 < len(receipt.items) <= _ITEMS:
-        raise Refused("yookassa: a receipt has 1 to 100 items", reason="receipt")
     if receipt.attribute is not None:
         raise Refused("yookassa: the receipt of a payment has no additional attribute", reason="receipt")
+    if any(item.agent is not None or item.additional is not None for item in receipt.items):
+        # YooKassa takes them only in receipts that are sent apart from payments.
+        raise Refused("yookassa: items of a payment have no agent and no additional attribute", reason="receipt")
+    return {"receipt": apart_of(receipt)}
+
+
+_AGENTS: Mapping[AgentType, str] = {
+    AgentType.BANK_AGENT: "banking_payment_agent",
+    AgentType.BANK_SUBAGENT: "banking_payment_subagent",
+    AgentType.PAYMENT_AGENT: "payment_agent",
+    AgentType.PAYMENT_SUBAGENT: "payment_subagent",
+    AgentType.ATTORNEY: "attorney",
+    AgentType.COMMISSIONER: "commissioner",
+    AgentType.AGENT: "agent",
+}
+
+
+def apart_of(receipt: Receipt) -> dict[str, Any]:
+    """Build the fields of a receipt that is sent apart from money. Raises: Refused `receipt`."""
+    if not 0 < len(receipt.items) <= _ITEMS:
+        raise Refused("yookassa: a receipt has 1 to 100 items", reason="receipt")
     customer = {
         "full_name": receipt.name,
         "inn": receipt.inn,
         "email": receipt.email,
         "phone": receipt.phone and receipt.phone.removeprefix("+"),
     }
-    return {
-        "receipt": {
-            "customer": {name: value for name, value in customer.items() if value},
-            "tax_system_code": TAX_SYSTEMS[receipt.tax_system],
-            "items": [_item(item) for item in receipt.items],
-        }
+    told: dict[str, Any] = {
+        "customer": {name: value for name, value in customer.items() if value},
+        "tax_system_code": TAX_SYSTEMS[receipt.tax_system],
+        "items": [_item(item) for item in receipt.items],
     }
+    if receipt.attribute is not None:
+        told["additional_user_props"] = {"name": receipt.attribute.name, "value": receipt.attribute.value}
+    return told
 
 
 def _item(item: ReceiptItem) -> dict[str, Any]:
-    if item.agent is not None or item.additional is not None:
-        # YooKassa takes them only in receipts that are sent apart from payments.
-        raise Refused("yookassa: items of a payment have no agent and no additional attribute", reason="receipt")
     if (item.mark is not None) is not (item.subject in _MARKED):
         raise Refused("yookassa: a marked item has a code, and no other item has", reason="receipt")
     more = {
         "country_of_origin_code": item.country,
         "customs_declaration_number": item.customs_declaration,
         "excise": None if item.excise_kopecks is None else roubles(item.excise_kopecks)["value"],
+        "additional_payment_subject_props": item.additional,
+        "agent_type": None if item.agent is None else _AGENTS[item.agent.type],
+        "supplier": None if item.supplier is None else _supplier(item.supplier),
         "mark_mode": None if item.mark is None else "0",
         "mark_code_info": None if item.mark is None else {item.mark.format.value: item.mark.value},
     }
@@ -93,3 +113,7 @@ def _item(item: ReceiptItem) -> dict[str, Any]:
         "payment_mode": MODES[item.mode],
         **{name: value for name, value in more.items() if value is not None},
     }
+
+
+def _supplier(supplier: Supplier) -> dict[str, str]:
+    return {"name": supplier.name, "phone": supplier.phone.removeprefix("+"), "inn": supplier.inn}

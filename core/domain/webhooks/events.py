@@ -49,6 +49,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     created_at: datetime
     retry_of: str | None = None
     """Of a payment that was tried again: the one before it, for the header X-Webhook-Retry-Of."""
+    receipt_id: str | None = None
+    """The payment's receipt, for the header X-Webhook-Receipt-Status; it may not exist yet."""
     version: int = 0
 
 
@@ -60,6 +62,7 @@ class OpenEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     sequence: int
     body: bytes
     """The decrypted payload: the bytes that are signed and sent, the same on every attempt."""
+    receipt_status: str | None = None
     retry_of: str | None = None
 
 

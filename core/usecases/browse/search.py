@@ -31,6 +31,7 @@ from ...domain.operators.pending_actions import ACTION, PendingAction
 from ...domain.payments.payments import Payment
 from ...domain.payments.proofs import DeliveryProof
 from ...domain.payments.suspense import Suspense
+from ...domain.receipts.receipts import FiscalReceipt
 from ...domain.reconciliation.reconciliation import DIFFERENCE, Discrepancy
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.settlement import Settlement, SettlementBatch, SettlementItem
@@ -61,6 +62,7 @@ _HASH = re.compile(r"(?:0x)?[0-9a-f]{64}\Z")
 BY_PREFIX: dict[str, tuple[str, type[Any]]] = {
     ids.PAYMENT: ("payment", Payment),
     ids.REFUND: ("refund", Refund),
+    ids.RECEIPT: ("receipt", FiscalReceipt),
     ids.SUBSCRIPTION: ("subscription", Subscription),
     ids.SETTLEMENT: ("settlement", Settlement),
     ids.WITHDRAWAL: ("withdrawal", Withdrawal),

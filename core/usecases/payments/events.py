@@ -11,6 +11,7 @@ from ...domain.accounts.accounts import Mode
 from ...domain.days import iso
 from ...domain.payloads import PaymentPayload
 from ...domain.payments.payments import Payment, PaymentMove, PaymentStatus, shown_metadata, shows_payer_name
+from ...domain.receipts.receipts import ReceiptKind, receipt_id
 from ...domain.webhooks.events import EventType
 from ..common.encrypted import open_payer_name
 from ..webhooks.outbox import announce_to
@@ -21,7 +22,8 @@ async def announce_payment(ports: Ports, unit: Unit, move: PaymentMove) -> None:
     shop_name = None if move.shop is None else move.shop.name
     payload = partial(_payload, ports, move.after, move.before.status, shop_name)
     kind, retry_of = EventType.PAYMENT_STATUS_CHANGED, move.after.retry_of
-    announce_to(ports, unit, move.account, move.after, kind, payload, retry_of=retry_of)
+    receipt = None if move.after.receipt is None else receipt_id(ReceiptKind.SALE, move.after.id)
+    announce_to(ports, unit, move.account, move.after, kind, payload, retry_of=retry_of, receipt_id=receipt)
 
 
 def _payload(

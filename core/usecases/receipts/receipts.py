@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.receipts import ReceiptBank
 from ....ports.storage import OneOf, Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Caller, Mode
@@ -17,7 +16,6 @@ from ...domain.receipts.receipts import (
     ReceiptKind,
     ReceiptStatus,
     ReceiptWriter,
-    receipt_id,
     tried_again,
 )
 from ..common.account_time import in_test_time
@@ -84,6 +82,12 @@ async def get_receipt(ports: Ports, caller: Caller, receipt_id: str) -> FiscalRe
         return await _own(unit, caller, receipt_id)
 
 
+async def read_receipt(ports: Ports, receipt_id: str) -> FiscalReceipt:
+    """Return a receipt of any account, for operators. Raises: Refusal RECEIPT_NOT_FOUND."""
+    async with ports.storage.unit() as unit:
+        return await _any(unit, receipt_id)
+
+
 async def _own(unit: Unit, caller: Caller, receipt_id: str) -> FiscalReceipt:
     receipt = await _any(unit, receipt_id)
     if (receipt.account_id, receipt.mode) != (caller.account_id, caller.mode) or not caller.sees_shop(receipt.shop_id):
@@ -135,8 +139,9 @@ async def _retry(ports: Ports, unit: Unit, receipt: FiscalReceipt) -> FiscalRece
 def _writer(ports: Ports, receipt: FiscalReceipt) -> tuple[ReceiptWriter, str]:
     """Return who writes the next attempt: the same provider if it can, else the register. Raises: Refusal
     INVALID_STATE."""
-    bank = ports.banks.banks.get(receipt.provider)
-    if receipt.writer is not ReceiptWriter.REGISTER and isinstance(bank, ReceiptBank):
+    bank = ports.banks.capabilities_of(receipt.provider)
+    second = receipt.kind is ReceiptKind.SECOND
+    if receipt.writer is not ReceiptWriter.REGISTER and bank is not None and (bank.rewrites_receipts or second):
         return receipt.writer, receipt.provider
     if ports.register is None or receipt.mode is not Mode.LIVE:
         raise Refusal("INVALID_STATE", f"{receipt.provider} cannot write it again: write it at the cash register")
@@ -150,18 +155,11 @@ async def close_receipt(ports: Ports, receipt_id: str) -> FiscalReceipt:
 
     async def work(unit: Unit) -> FiscalReceipt:
         receipt = await _any(unit, receipt_id)
-        if receipt.status is not ReceiptStatus.FAILED:
-            raise Refusal("INVALID_STATE", f"The receipt is {receipt.status}, not failed")
+        if receipt.failed_at is None:
+            raise Refusal("INVALID_STATE", f"The receipt is {receipt.status}, and waits for nobody")
         return unit[FiscalReceipt].save(msgspec.structs.replace(receipt, failed_at=None))
 
     return await retrying(ports.storage, work)
-
-
-async def sale_statuses(unit: Unit, payment_ids: list[str]) -> dict[str, ReceiptStatus]:
-    """Return the status of the first receipt of each payment that has one."""
-    named = {receipt_id(ReceiptKind.SALE, each): each for each in payment_ids}
-    found = await unit[FiscalReceipt].find(id=OneOf(tuple(named)), limit=len(named), quick=True, readable=True)
-    return {named[receipt.id]: receipt.status for receipt in found}
 
 
 async def list_receipts_for(

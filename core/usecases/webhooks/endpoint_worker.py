@@ -22,7 +22,7 @@ from ..common.account_time import test_clock_of
 from ..common.schedule import is_ours, reschedule_at
 from .receivers import receiver_of
 from .results import commit, set_aside
-from .signing import Signers, opened, signed_webhook
+from .signing import Signers, opened, receipt_statuses, signed_webhook
 
 
 class EndpointWorker:
@@ -127,7 +127,9 @@ class EndpointWorker:
             )
             ids = tuple(delivery.event_id for delivery in self.state.due.fresh(found))
             events = await unit[Event].find(id=OneOf(ids), limit=len(ids), quick=True, readable=True)
-        self.state.due_read(page, found, {event.id: event for event in opened(self._ports.vault, events)}, now)
+            receipts = await receipt_statuses(unit, events)
+        readable = {event.id: event for event in opened(self._ports.vault, events, receipts)}
+        self.state.due_read(page, found, readable, now)
 
     async def _commit(self, step: Commit) -> bool:
         """Commit a step. Return whether the job was removed."""
@@ -176,6 +178,7 @@ class EndpointWorker:
             body=event.body,
             retry_of=event.retry_of,
             now=clock.real() + ahead,
+            receipt_status=event.receipt_status,
         )
         result = await self._ports.notifier.send(request)
         return Outcome(

@@ -57,6 +57,7 @@ def announce_to(
     payload: Callable[[datetime], Payload],
     *,
     retry_of: str | None = None,
+    receipt_id: str | None = None,
 ) -> None:
     """Write the event for an account that the unit read after the object. Then the event is never earlier than the one
     before it, and its receiver has the whole backoff schedule, even if the test clock was advanced meanwhile."""
@@ -73,6 +74,7 @@ def announce_to(
             body=encrypt_event_body(ports.vault, event_id, payload(now)),
             created_at=now,
             retry_of=retry_of,
+            receipt_id=receipt_id,
         )
         announce(ports, unit, event, account)
 

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from ....ports.notifier import WebhookRequest
+from ....ports.storage import OneOf, Unit
 from ....ports.vault import Vault, VaultError
 from ...domain.accounts.accounts import Mode
+from ...domain.receipts.receipts import FiscalReceipt
 from ...domain.webhooks.endpoints import Receiver
 from ...domain.webhooks.events import Event, OpenEvent
 from ...domain.webhooks.signing import Signer, headers
@@ -54,16 +56,36 @@ class Signers:
         return found
 
 
-def opened(vault: Vault, events: Iterable[Event]) -> Iterator[OpenEvent]:
+async def receipt_statuses(unit: Unit, events: Iterable[Event]) -> Mapping[str, str]:
+    """Return the status of each existing receipt that these events name, by its id."""
+    named = tuple(event.receipt_id for event in events if event.receipt_id is not None)
+    if not named:
+        return {}
+    found = await unit[FiscalReceipt].find(id=OneOf(named), limit=len(named), quick=True, readable=True)
+    return {receipt.id: receipt.status.value for receipt in found}
+
+
+_NO_RECEIPTS: Mapping[str, str] = {}
+
+
+def opened(vault: Vault, events: Iterable[Event], receipts: Mapping[str, str] = _NO_RECEIPTS) -> Iterator[OpenEvent]:
     """Decrypt events. An event whose body does not decrypt is logged and left out, so that it does not block the
-    others."""
+    others. `receipts`: statuses of receipts."""
     for event in events:
         try:
             body = open_event_body(vault, event)
         except VaultError as error:
             log.error("%s is not delivered: %s", event.id, error)  # noqa: TRY400 - the traceback would say no more
         else:
-            yield OpenEvent(id=event.id, type=event.type, sequence=event.sequence, body=body, retry_of=event.retry_of)
+            status = receipts.get(event.receipt_id or "")
+            yield OpenEvent(
+                id=event.id,
+                type=event.type,
+                sequence=event.sequence,
+                body=body,
+                retry_of=event.retry_of,
+                receipt_status=status,
+            )
 
 
 def signed_webhook(
@@ -78,6 +100,7 @@ def signed_webhook(
     body: bytes,
     now: datetime,
     retry_of: str | None = None,
+    receipt_status: str | None = None,
 ) -> WebhookRequest:
     """Return the request to post to the receiver at `now`. Raises: VaultError."""
     old, until = receiver.previous_secret, receiver.previous_until
@@ -99,6 +122,7 @@ def signed_webhook(
                 body=body,
                 retry_of=retry_of,
             ),
+            **({} if receipt_status is None else {"X-Webhook-Receipt-Status": receipt_status}),
         },
         body=body,
         open_network=mode is Mode.TEST,

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from ....core.domain.accounts.accounts import Mode
 from ....core.domain.accounts.shops import Shop
 from ....core.domain.accounts.terminals import PAYMENT_METHODS
 from ....core.domain.errors import shape_error
@@ -19,10 +20,11 @@ from ....core.usecases.browse.browse import account_names, browse
 from ....core.usecases.browse.timeline import Moment
 from ....core.usecases.common.encrypted import open_payer_name, private_aad
 from ....core.usecases.operators.review import resolve_mismatch
+from ....core.usecases.receipts.second import correct_receipt
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Change, ConsoleAction, Doing, Entry, Filter, Kind, Offered, Told, Wish, by_id, story
-from .stakes import left_in, whose
+from .stakes import left_in, of_record, whose
 from .wishes import DATES, ORDER, by_status, wanted
 
 
@@ -172,6 +174,16 @@ def _reviewed(payment: Payment) -> bool:
     return payment.status is PaymentStatus.AMOUNT_MISMATCH
 
 
+def _may_be_corrected(payment: Payment) -> bool:
+    return payment.mode is Mode.LIVE and payment.receipt is not None and payment.paid_at is not None
+
+
+async def _correct(doing: Doing) -> str:
+    order = doing.given.get("order") or None
+    made = await correct_receipt(doing.ports, doing.record.id, doing.given["kind"], order=order)
+    return f"{made.id}: the cash register gets it."
+
+
 async def _accept(doing: Doing) -> str:
     text = doing.given.get("amount", "")
     came = Rub.parse(text) if text and doing.record.actual_amount is None else None
@@ -235,6 +247,19 @@ PAYMENTS = Kind(
             run=_accept,
             tells=_accepting,
             by_two=lambda *_: Guarded.SUSPENSE,
+        ),
+        ConsoleAction(
+            name="receipt.correct",
+            title="Write a correction of its receipt",
+            key="c",
+            allowed=_may_be_corrected,
+            entries=(
+                Entry(name="kind", label="sale_correction or refund_correction", needed=True),
+                Entry(name="order", label="Number of the tax authority's order, if there is one"),
+            ),
+            changes=lambda each: [Change("receipts", f"of {each.amount} RUB", "and a correction of the same items")],
+            run=_correct,
+            tells=of_record,
         ),
         ConsoleAction(
             name="payment.resolve",

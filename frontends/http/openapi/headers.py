@@ -24,4 +24,8 @@ RETRY_HEADER = (
     "X-Webhook-Retry-Of",
     "Only of a payment that its payer made after another one failed or expired: the id of that one",
 )
-"""Header that only some webhooks about payments carry."""
+RECEIPT_HEADER = (
+    "X-Webhook-Receipt-Status",
+    "Only of a payment with a receipt: `pending`, `succeeded` or `failed` at the time of sending",
+)
+"""Headers that only some webhooks about payments carry."""

@@ -17,7 +17,7 @@ from ..edge.errors import ErrorEnvelope
 from ..edge.operation import Operation, Refusals
 from ..operations import OPERATIONS
 from .examples import refusal_examples, with_examples
-from .headers import HELP_HEADER, LETTER_HEADERS, RATE_HEADERS, RETRY_HEADER
+from .headers import HELP_HEADER, LETTER_HEADERS, RATE_HEADERS, RECEIPT_HEADER, RETRY_HEADER
 
 TAGS = (
     "Payments", "Links", "Refunds", "Receipts", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Exports",
@@ -247,7 +247,11 @@ def _webhook(event: EventType, schemas: Mapping[Any, Json]) -> Json:
             "security": [],
             "parameters": [
                 *(_header(name, meaning) for name, meaning in LETTER_HEADERS.items()),
-                *([_header(*RETRY_HEADER, required=False)] if event is EventType.PAYMENT_STATUS_CHANGED else ()),
+                *(
+                    [_header(*each, required=False) for each in (RETRY_HEADER, RECEIPT_HEADER)]
+                    if event is EventType.PAYMENT_STATUS_CHANGED
+                    else ()
+                ),
             ],
             "requestBody": {
                 "required": True,

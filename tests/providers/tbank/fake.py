@@ -11,9 +11,10 @@ from typing import Any
 from cambist.ports.clock import Clock
 from cambist.testing import FakeProvider, ProviderAnswer, ProviderRequest
 from tests.providers.tbank.books import Books, No, Payment
-from tests.providers.tbank.forms import SHAPES, Body, check, check_receipt, due_of, read_body
+from tests.providers.tbank.forms import CLOSING, SHAPES, Body, check, check_receipt, due_of, read_body
 
 TERMINAL, PASSWORD = "1690000000000DEMO", "a-password-that-must-not-show"
+_KINDS = {"Electronic", "AdvancePayment", "Credit", "Provision", "Cash"}
 READS = ("GetState", "CheckOrder", "GetQrState", "GetAddAccountQrState")
 
 _MESSAGES = {
@@ -49,9 +50,13 @@ class TBankFake(FakeProvider):
         """Path, request and answer of the last calls that could be read."""
         self.wants_receipts = False
         """A cash register is connected."""
+        self.closed: list[tuple[str, Body]] = []
+        """PaymentIds and receipts of second receipts, in order."""
         for method in SHAPES:
-            handler: Callable[[str, Body], Body] = getattr(self, re.sub("([A-Z])", r"_\1", method).lower())
-            self.on("POST", f"/v2/{method}", self._method(method, handler))
+            name = method.rpartition("/")[2]
+            handler: Callable[[str, Body], Body] = getattr(self, re.sub("([A-Z])", r"_\1", name).lower())
+            path = method if method == CLOSING else f"/v2/{method}"
+            self.on("POST", path, self._method(method, handler))
 
     def payment(self, order_id: str) -> Payment:
         """The only payment of an order."""
@@ -75,6 +80,20 @@ class TBankFake(FakeProvider):
             **other,
         }
         return json.dumps({**told, "Token": sign(told, self.passwords[payment.terminal])}).encode()
+
+    def receipt_notification(self, payment: Payment, kopecks: int, number: int, **other: Any) -> bytes:
+        """Return the notification about a receipt of a payment, as the register wrote it."""
+        fiscal = {
+            "FnNumber": "9999000000000001",
+            "FiscalDocumentNumber": number,
+            "FiscalDocumentAttribute": 1234567890,
+            "EcrRegNumber": "0000000000000001",
+            "ReceiptDatetime": "2026-11-27T10:00:20+03:00",
+            "Url": "https://ofd.example/1",
+            "Receipt": {"Items": []},
+        }
+        told = {"Success": True, "ErrorCode": "0", "Type": "Income", **fiscal, **other}
+        return self.notification(payment, Status="RECEIPT", Amount=kopecks, **told)
 
     def binding_notification(self, key: int) -> bytes:
         """Return the notification about an account that was bound, or whose binding was refused. It has no OrderId."""
@@ -121,6 +140,15 @@ class TBankFake(FakeProvider):
             raise No("205", "Указанный терминал не найден.")
         if body.get("Token") != sign(body, password):
             raise No("204")
+
+    def _send_closing_receipt(self, terminal: str, body: Body) -> Body:
+        payment, receipt = self.books.of_id(terminal, str(body["PaymentId"])), body["Receipt"]
+        sums = [sum(each["Amount"] for each in receipt["Items"]), sum(receipt["Payments"].values())]
+        check_receipt(receipt, payment.amount)
+        if payment.status != "CONFIRMED" or sums[0] != sums[1] or receipt["Payments"].keys() - _KINDS:
+            raise No("308", "Payments")
+        self.closed.append((payment.id, receipt))
+        return {}
 
     def _init(self, terminal: str, body: Body) -> Body:
         now = self.books.clock.now()

@@ -11,7 +11,9 @@ from cambist.testing import ProviderRequest
 from tests.providers.tbank.books import No
 
 Body = dict[str, Any]
+CLOSING = "/cashbox/SendClosingReceipt"
 SHAPES: Mapping[str, Mapping[str, tuple[type | tuple[type, ...], bool, int]]] = {
+    CLOSING: {"PaymentId": (str, True, 20), "Receipt": (dict, True, 100)},
     "Init": {
         "Amount": (int, True, 10),
         "OrderId": (str, True, 36),

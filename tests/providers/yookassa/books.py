@@ -58,6 +58,8 @@ class Books:
         self.charges_wait = False
         """Charges stay pending, as where a receipt comes first."""
         self.refunds_fail = 0
+        self.receipts_fail = 0
+        self.receipts_wait = False
         self.balance: dict[str, int] = {}
         """Kopecks, by gateway."""
         self.payouts_wait = True
@@ -120,6 +122,7 @@ class Books:
             "payment_method": {"type": "sbp", "id": made["id"], "saved": False, "status": "inactive"},
             "_kind": "payment",
             "_left": amount,
+            "_receipt": body.get("receipt"),
         }
         self._marked(made)
         if "description" in body:
@@ -168,7 +171,26 @@ class Books:
         method["payer_bank_details"] = {"bank_id": "100000000111", "bic": "044525225"}
         if method["status"] == "pending":
             self._saved(payment, is_given=bind)
+        if payment["_receipt"] is not None:
+            self.receipt(self.owners[payment_id], {"type": "payment", "payment_id": payment_id, "settlements": []})
         self._notify("payment.succeeded", payment)
+
+    def receipt(self, owner: str, body: Mapping[str, Any]) -> Thing:
+        """Write a receipt, in or apart from a payment or refund. The register rejects as many as `receipts_fail`."""
+        made = self._new("receipt", owner, "rt-")
+        made |= {name: body[name] for name in ("type", "payment_id", "refund_id", "settlements") if name in body}
+        made |= {"status": "pending" if self.receipts_wait else "succeeded", "items": [], "_kind": "receipt"}
+        if self.receipts_fail:
+            self.receipts_fail -= 1
+            made["status"] = "canceled"
+        elif not self.receipts_wait:
+            made |= {
+                "fiscal_document_number": str(self._count),
+                "fiscal_storage_number": "9999078902004339",
+                "fiscal_attribute": "2589796189",
+                "registered_at": made["created_at"],
+            }
+        return made
 
     def _saved(self, payment: Thing, *, is_given: bool) -> None:
         status = "active" if is_given else "inactive"
@@ -248,6 +270,8 @@ class Books:
             "_kind": "refund",
         }
         self._marked(made)
+        if "receipt" in body:
+            self.receipt(owner, {"type": "refund", "refund_id": made["id"], "settlements": []})
         self._pending[made["id"]] = None
         self.repository(f"refund of {payment['id']}", owner).add(datetime.fromisoformat(made["created_at"]), made)
         if "description" in body:

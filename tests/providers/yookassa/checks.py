@@ -15,6 +15,8 @@ _ITEM = ("description", "amount", "vat_code", "quantity", "payment_subject", "pa
 _ITEM_1_2 = (
     *("measure", "country_of_origin_code", "customs_declaration_number", "excise", "mark_mode", "mark_code_info"),
 )
+_APART = ("agent_type", "supplier", "additional_payment_subject_props")
+"""Fields of items in receipts apart from money."""
 _SUBJECTS = {
     *("commodity", "excise", "job", "service", "intellectual_activity", "payment", "agent_commission"),
     *("composite", "another", "property_right", "marked", "non_marked", "marked_excise", "non_marked_excise"),
@@ -139,6 +141,7 @@ def check_receipt(body: Body, total: int, *, required: bool) -> None:
             "payment_subject",
             "payment_mode",
             *_ITEM_1_2,
+            *(_APART if "settlements" in receipt else ()),
             of="receipt.items.",
         )
         check_item_1_2(item)
@@ -150,6 +153,25 @@ def check_receipt(body: Body, total: int, *, required: bool) -> None:
         found += int((price * Decimal(item["quantity"])).quantize(Decimal(1), ROUND_HALF_UP))
     if found != total:
         raise Wrong("receipt.items", "its sum is not the amount")
+
+
+def check_apart(body: Body) -> None:
+    """A receipt apart from money: its settlements are its items' sum."""
+    check_fields(
+        body,
+        *("type", "payment_id", "refund_id", "customer", "items", "tax_system_code", "send", "settlements"),
+        *("additional_user_props", "receipt_industry_details", "receipt_operational_details"),
+    )
+    if body.get("type") not in ("payment", "refund") or body.get("send") is not True:
+        raise Wrong("type")
+    if ("payment_id" in body) is ("refund_id" in body):
+        raise Wrong("payment_id", "one of both is wanted")
+    settled = 0
+    for each in body["settlements"]:
+        if each["type"] not in ("cashless", "prepayment", "postpayment", "consideration"):
+            raise Wrong("settlements.type")
+        settled += kopecks(each["amount"], "settlements.amount", 1)
+    check_receipt({"receipt": body}, settled, required=True)
 
 
 def check_payment(body: Body, *, receipts: bool) -> int:

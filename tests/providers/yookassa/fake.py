@@ -15,6 +15,7 @@ from cambist.testing import FakeProvider, ProviderAnswer, ProviderRequest
 from .books import BANKS, Books, Thing
 from .checks import (
     Wrong,
+    check_apart,
     check_fields,
     check_key,
     check_method,
@@ -32,6 +33,7 @@ _LISTS = {
     "payments": ("payment", {"status", "payment_method"}),
     "refunds": ("refund", {"status", "payment_id"}),
     "payouts": ("payout", {"status"}),
+    "receipts": ("receipt", {"status", "payment_id", "refund_id"}),
 }
 _DATES = ("created_at.gte", "created_at.gt", "created_at.lte", "created_at.lt")
 
@@ -81,12 +83,17 @@ class YooKassaFake(FakeProvider):
 
     def _routes_on(self) -> None:
         shop, gateway = self._shops, self._gateways
-        for path, kind in (("payments", "payment"), ("payment_methods", "payment_method"), ("refunds", "refund")):
+        for path, kind in (
+            ("payments", "payment"),
+            ("payment_methods", "payment_method"),
+            ("refunds", "refund"),
+            ("receipts", "receipt"),
+        ):
             self._route("POST", f"/v3/{path}", shop, getattr(self, f"_make_{kind}"))
             self._route("GET", f"/v3/{path}/{{id}}", shop, self._showing(kind))
         self._route("POST", "/v3/payouts", gateway, self._make_payout)
         self._route("GET", "/v3/payouts/{id}", gateway, self._showing("payout"))
-        for path, whose in (("payments", shop), ("refunds", shop), ("payouts", gateway)):
+        for path, whose in (("payments", shop), ("refunds", shop), ("receipts", shop), ("payouts", gateway)):
             self._route("GET", f"/v3/{path}", whose, self._list(path))
         self._route("GET", "/v3/sbp_banks", gateway, self._banks)
         self._route("GET", "/v3/me", {}, self._me)
@@ -160,6 +167,14 @@ class YooKassaFake(FakeProvider):
 
         return self._once(owner, request, make)
 
+    def _make_receipt(self, owner: str, request: ProviderRequest) -> Thing:
+        def make(body: dict[str, Any]) -> Thing:
+            check_apart(body)
+            self.books.find(owner, body.get("refund_id") or body["payment_id"], body["type"])
+            return self.books.receipt(owner, body)
+
+        return self._once(owner, request, make)
+
     def _make_payout(self, owner: str, request: ProviderRequest) -> Thing:
         return self._once(owner, request, lambda body: self.books.payout(owner, body, check_payout(body, BANKS)))
 
@@ -179,7 +194,7 @@ class YooKassaFake(FakeProvider):
             if not limit.isdigit() or not 1 <= int(limit) <= 100:
                 raise Wrong("limit")
             begin, end = _span(asked)
-            whose = kind if "payment_id" not in asked else f"{kind} of {asked['payment_id']}"
+            whose = kind if "payment_id" not in asked or kind == "receipt" else f"{kind} of {asked['payment_id']}"
             found = [
                 thing
                 for thing in self.books.repository(whose, owner).between(begin, end)

@@ -74,7 +74,7 @@ class Register(Book, Till):
 
     def __init__(self) -> None:
         Till.__init__(self, ReceiptNeed.OPTIONAL)
-        self._capabilities = msgspec.structs.replace(self._capabilities, receipts_apart=True)
+        self._capabilities = msgspec.structs.replace(self._capabilities, receipts_apart=True, rewrites_receipts=True)
         Book.__init__(self)
 
 
@@ -323,3 +323,16 @@ async def test_register_writes_receipts_and_corrections_for_a_bank_without() -> 
         day = payment.created_at.date()
         assert {(each.day, each.order) for each in corrected if each} == {(day, None), (day, "4711")}
         assert len(await receipts(app)) == 4
+
+
+async def test_webhook_says_how_the_receipt_stands_when_it_is_sent() -> None:
+    async with open_test_app() as app:
+        item = {"name": "Boots", "price": "100.00", "vat": "22", "subject": "commodity", "method": "full_payment"}
+        receipt = {"items": [item], "tax_system": "osn", "customer": {"email": EMAIL}}
+        with_receipt = (await app.create({"amount_rub": "100.00", "receipt": receipt})).json()["id"]
+        without = (await app.create({"amount_rub": "100.00"})).json()["id"]
+        for payment in (with_receipt, without):
+            await app.simulate(payment, outcome="paid")
+        await app.work(60)
+        told = {each.headers.get("X-Webhook-Receipt-Status") for each in app.postman.webhooks}
+        assert told in ({"pending", None}, {"succeeded", None})
