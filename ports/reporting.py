@@ -64,9 +64,13 @@ class ReportedPage(msgspec.Struct, frozen=True, kw_only=True):
     """Cursor of the next page; None: this was the last one."""
 
 
-@runtime_checkable
-class ReportingBank(Bank, Protocol):
-    """A bank that lists its booked operations, separately for each owner of credentials."""
+class BookedList(Protocol):
+    """The operations that a bank booked, separately for each owner of credentials."""
+
+    @property
+    def name(self) -> str:
+        """Name of the bank."""
+        ...
 
     def owners(self) -> Sequence[str]:
         """Return the owners of credentials: "" for the installation's own, otherwise the account, shop or terminal that
@@ -86,3 +90,8 @@ class ReportingBank(Bank, Protocol):
         Raises: Unavailable; NotConfigured when the bank does not accept the owner's credentials (any more).
         """
         ...
+
+
+@runtime_checkable
+class ReportingBank(BookedList, Bank, Protocol):
+    """A bank that lists its booked operations itself."""

@@ -43,6 +43,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "ledger": "ledger",
         "reconcile": "reconciliation",
         "difference": "reconciliation",
+        "bank": "banks",
         "action": "actions",
         "operation": "operations",
         "operator": "operators",

@@ -179,6 +179,7 @@ FREE_COMMANDS: dict[str, str] = {
     "wallet skip": "no transfer",
     "difference settle": "a note about a difference",
     "reconcile": "compares",
+    "bank import": "compares",
     "action confirm": "is the second operator",
     "action reject": "sends nothing",
     "alarm test": "a message",

@@ -10,6 +10,7 @@ from cambist.adapters.script import Ending, Script, Twist
 from cambist.core.domain.days import MOSCOW
 from cambist.core.domain.reconciliation.reconciliation import last_comparable
 from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedState
+from tests.bank_file_kit import Line, exchange
 from tests.cli.conftest import Call
 
 BANK = "simulator-live"
@@ -91,3 +92,24 @@ def test_a_bank_without_a_list_is_named_and_exits_with_2(call: Call, monkeypatch
 def test_impossible_comparison_exits_with_2(call: Call, arguments: tuple[str, ...]) -> None:
     done = call("reconcile", *arguments, "--json")
     assert (done.status, done.document["error"]["code"]) == (2, "VALIDATION_ERROR")
+
+
+def test_bank_s_file_is_compared_by_its_exit_status(call: Call, folder: Path) -> None:
+    day = last_comparable(datetime.now(UTC))
+    line = Line(name="doc-1", day=day, time="12:00:00", kopecks=490_00, purpose="Перевод без номера")
+    file, empty = folder / "kl_to_1c.txt", folder / "empty.txt"
+    file.write_bytes(exchange([line], day, day))
+    empty.write_bytes(exchange([], day, day))
+    tbank = {
+        "CAMBIST_BANKS": "tbank",
+        "CAMBIST_TBANK_TERMINAL_KEY": "1700000000000",
+        "CAMBIST_TBANK_PASSWORD": "a-password-of-a-test",
+    }
+    assert call("bank", "import", str(file), "--bank", BANK).status == 2
+    agreed = call("bank", "import", str(empty), "--bank", "tbank", "--json", env=tbank)
+    assert (agreed.status, agreed.document["operations"]) == (0, 0)
+    done = call("bank", "import", str(file), "--bank", "tbank", "--json", env=tbank)
+    assert done.status == 1
+    [row] = done.document["differences"]
+    assert (row["difference"], row["their_amount_rub"]) == ("extra", "490.00")
+    assert day.isoformat() in call("bank", "import", str(file), "--bank", "tbank", env=tbank).out

@@ -60,6 +60,7 @@ from ....core.domain.people.people import (
 )
 from ....core.domain.people.views import SavedViews
 from ....core.domain.receipts.receipts import FiscalReceipt
+from ....core.domain.reconciliation.bank_files import FileColumns
 from ....core.domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ....core.domain.refunds.refunds import Refund
 from ....core.domain.reports.reports import Report
@@ -207,6 +208,7 @@ CATALOGUE: tuple[Table, ...] = (
         sparse=(("external_id", "account_id", "mode", "created_at", "id"),),
     ),
     Table(Logo, "logos"),
+    Table(FileColumns, "file_columns"),
     Table(LinkTotals, "link_totals", sums=("payments", "amount"), narrow=True),
     Table(LinkAnswers, "link_answers"),
     # Few, and written by no unit of a successful payment, whereas an index on payments would be in all of them. The

@@ -130,10 +130,12 @@ GOES_ON = timedelta(days=1)
 """How long after its failure a comparison continues where it stopped."""
 
 
-def started(before: Reconciliation | None, bank: str, day: date, owner: str, now: datetime) -> Reconciliation:
-    """Return the comparison at its start: a run that is still open, or failed recently, continues; otherwise a new
-    one."""
-    if before is not None and (before.finished_at is None or _goes_on(before, now)):
+def started(
+    before: Reconciliation | None, bank: str, day: date, owner: str, now: datetime, *, afresh: bool = False
+) -> Reconciliation:
+    """Return the comparison at its start: a run that is still open, or failed recently, continues; otherwise, and with
+    `afresh`, a new one."""
+    if before is not None and not afresh and (before.finished_at is None or _goes_on(before, now)):
         return msgspec.structs.replace(before, status=ReconciliationStatus.RUNNING, finished_at=None, failure=None)
     return Reconciliation(
         id=reconciliation_id(bank, day.isoformat(), owner),

@@ -11,7 +11,7 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.faults import NO_ANSWER, Conflict, Stale, Unavailable, Unreadable
-from ....ports.reporting import ReportedEntry, ReportingBank
+from ....ports.reporting import BookedList, ReportedEntry, ReportingBank
 from ...domain.accounts.accounts import Mode
 from ...domain.days import iso, moscow_day
 from ...domain.errors import Refusal, shape_error
@@ -110,16 +110,17 @@ async def reconcile(
 
 
 async def reconcile_owner(
-    ports: Ports, bank: ReportingBank, owner: str, day: date, *, stretches: int | None = None
+    ports: Ports, bank: BookedList, owner: str, day: date, *, stretches: int | None = None, afresh: bool = False
 ) -> Reconciliation:
     """Compare a day with the credentials of one owner, from the saved position. With `stretches`, compare at most that
-    many time spans; the comparison may then still be running.
+    many time spans; the comparison may then still be running. `afresh`: begin anew, because the list may be another
+    one.
 
     Raises: Refusal INVALID_STATE while another process compares the same day; Unavailable of the storage.
     """
     try:
         scope = await scope_of(ports, bank, owner)
-        run = _Run(ports, scope, await _begin(ports, scope, day), day)
+        run = _Run(ports, scope, await _begin(ports, scope, day, afresh=afresh), day)
         try:
             return await run.carry(stretches)
         except _FAILURES as fault:
@@ -149,10 +150,10 @@ async def _counted(ports: Ports, scope: Scope, day: date) -> int | None:
         return None
 
 
-async def _begin(ports: Ports, scope: Scope, day: date) -> Reconciliation:
+async def _begin(ports: Ports, scope: Scope, day: date, *, afresh: bool) -> Reconciliation:
     bank = scope.bank.name
     before = await ports.storage.get(Reconciliation, reconciliation_id(bank, day.isoformat(), scope.owner))
-    row = started(before, bank, day, scope.owner, ports.clock.now())
+    row = started(before, bank, day, scope.owner, ports.clock.now(), afresh=afresh)
     if row == before:
         return row
     if before is None or row.run != before.run:

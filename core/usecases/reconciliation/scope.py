@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.reporting import ReportingBank
+from ....ports.reporting import BookedList
 from ....ports.storage import Between, OneOf, Record, Unit
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.accounts.shops import Shop
@@ -23,7 +23,7 @@ _BATCH = 1000
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """The bank and the owner of credentials whose list is compared."""
 
-    bank: ReportingBank
+    bank: BookedList
     owner: str
     account_id: str | None
     """The merchant that owns the credentials; None if no merchant is known."""
@@ -36,7 +36,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
         return "" if reference is None else self.bank.owner_of(reference)
 
 
-async def scope_of(ports: Ports, bank: ReportingBank, owner: str) -> Scope:
+async def scope_of(ports: Ports, bank: BookedList, owner: str) -> Scope:
     """Return the scope of an owner of credentials: an account, or a shop or terminal of one."""
     account_id = None
     if owner and storable(owner):

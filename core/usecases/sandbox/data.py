@@ -56,6 +56,7 @@ from ...domain.people.payment_notes import PaymentNotes
 from ...domain.people.people import Invitation, Letter, Membership, Passkey, ResetToken, Session, UsedChallenge, User
 from ...domain.people.views import SavedViews
 from ...domain.receipts.receipts import FiscalReceipt
+from ...domain.reconciliation.bank_files import FileColumns
 from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ...domain.refunds.refunds import Refund
 from ...domain.reports.reports import Report
@@ -253,6 +254,7 @@ STAYS: Mapping[type[Any], str] = {
     Job: "those of an object go with it; all others end by themselves, or are no account's",
     Installation: "is no account's: it is of the database",
     AlarmRecipient: "is no account's, or of live mode: test mode alarms nobody",
+    FileColumns: "is no account's: it is of a bank",
     Reconciliation: "is no account's, or of live mode: test mode is compared with nobody",
     Discrepancy: "is of live mode",
     UnreadableRow: "tells of what lies elsewhere, or of a job, which ends by itself",
