@@ -337,6 +337,7 @@ _DONE = frozenset(
         "created",
         "cancelled",
         "approved",
+        "retried",
         "archived",
         "rejected",
         "resent",

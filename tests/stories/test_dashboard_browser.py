@@ -28,7 +28,7 @@ PAGES = (
     *("/home", "/home?period=30-days", "/payments", "/refunds", "/subscriptions", "/exchanges", "/exports", "/balance"),
     *("/payouts", "/payments?q=1490&by=amount", "/payments/views", "/links", "/links/new", "/counter"),
     *("/developers/keys", "/developers/webhooks", "/developers/events", "/developers/requests", "/developers/sandbox"),
-    *("/developers/resends", "/clients", "/balance/day"),
+    *("/developers/resends", "/clients", "/balance/day", "/receipts"),
     *("/shops", "/people", "/settings", "/settings/notifications", "/audit", "/profile"),
 )
 
