@@ -162,7 +162,7 @@ def test_a_setting_of_the_wrong_type_is_refused_by_name(name: str, text: str) ->
 def test_a_refused_text_is_never_quoted(name: str) -> None:
     """It may be a secret in the wrong place."""
     with pytest.raises(Refusal) as caught:
-        read_settings({name: "hunter2 correct horse"})
+        read_settings({name: "hunter2 correct horse\0"})
     assert "hunter2" not in f"{caught.value.message} {caught.value.details}"
 
 

@@ -27,7 +27,7 @@ SERVERS = {
     "gunicorn-preload": ("gunicorn", "--preload", "--threads=8", "--bind=127.0.0.1:{port}"),
     "gunicorn": ("gunicorn", "--worker-class=uvicorn_worker.UvicornWorker", "--bind=127.0.0.1:{port}"),
 }
-STOPPED_WITHIN = 10.0
+STOPPED_WITHIN = 20.0
 """Seconds. Without our part the servers wait for the open window for ever, or for 30 s; alone they take 0.5 s."""
 
 
