@@ -36,6 +36,15 @@ def test_drawn_world_breaks_no_rule() -> None:
     assert done["leaps"] >= sum(len(rehearsal.leaps) for rehearsal in plan.rehearsals), done
 
 
+def test_account_that_moves_to_another_cell_and_back_loses_nothing() -> None:
+    """Both moves die at one of their commits, and are repeated (journeys.py)."""
+    plan = drawn_plan(24, orders=3)
+    assert max(plan.journeys[0].killed_at) < 100
+    outcome = live(plan)
+    assert not outcome.faults, "\n".join(outcome.faults)
+    assert (outcome.counts["journeys"], min(outcome.counts[name] for name in ("payments", "subscriptions"))) > (1, 0)
+
+
 def test_a_test_clock_passes_over_calls_that_are_under_way() -> None:
     """A call in flight finishes by the clock's new time, and no other call does. A process stops after one of the first
     steps of a payment, another process moves the clock, and the first one continues before the worker. The test notices

@@ -31,6 +31,7 @@ from ...domain.settlement.settlement import Settlement
 from ...domain.settlement.withdrawals import GIVEN_BACK, Withdrawal, WithdrawalStatus
 from ...domain.subscriptions.subscriptions import Subscription
 from ..actions.audit import add_row
+from ..common.chains import HEAD_RULE, begin_chains
 from ..common.units import retrying
 from ..ledger.listing import list_fresh
 from ..vault_checks import PEPPER, misfits, present_checks
@@ -217,9 +218,10 @@ async def _require_files(source: Cell, target: Cell, account_id: str) -> None:
 
 
 async def _mark(cell: Cell, account_id: str, stage: Stage, other: Cell) -> None:
-    """Write how far the move is. A later call finds the same."""
+    """Write how far the move is. A later call finds the same. The first account of a cell brings its chains."""
 
     async def work(unit: Unit) -> None:
+        await begin_chains(cell.ports, unit)
         known = await unit[AccountMove].get(account_id)
         pay_url = other.ports.urls.pay_url
         made = AccountMove(id=account_id, stage=stage, cell=other.name, pay_url=pay_url, held_at=cell.now())
@@ -228,7 +230,7 @@ async def _mark(cell: Cell, account_id: str, stage: Stage, other: Cell) -> None:
         elif known.stage is not stage or known.cell != other.name:
             unit[AccountMove].save(msgspec.structs.replace(made, version=known.version))
 
-    await retrying(cell.storage, work)
+    await retrying(cell.storage, work, again_on=(HEAD_RULE,))
 
 
 async def _hold(source: Cell, target: Cell, account_id: str) -> None:

@@ -15,7 +15,6 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.people.people import Membership, User
 from cambist.core.usecases.accounts import accounts
-from cambist.core.usecases.accounts.access import authenticate
 from cambist.core.usecases.cells.moving import undo_move
 from cambist.core.usecases.cells.plan import BY_HAND, ROWS, STAYS
 from cambist.core.usecases.ledger.check import verify_ledger
@@ -68,8 +67,13 @@ async def test_account_moves_with_all_its_rows_and_returns() -> None:
         for app in (one, two):
             report = await verify_ledger(app.ports)
             assert report.holds, report
-        with pytest.raises(Refusal, match="moved"):
-            await authenticate(one.ports, one.account.live.api_key, one.account.live.api_secret)
+        late = await one.get("/payments")
+        assert (late.status_code, late.json()["error"]["code"]) == (503, "ACCOUNT_MOVING")
+        opened = (await two.get("/payments?per_page=1")).json()["data"][0]["id"]
+        led = await one.http.get(f"/p/{opened}?lang=en")
+        assert (led.status_code, led.headers["Location"]) == (307, f"https://c2.pay.example/p/{opened}?lang=en")
+        assert (await two.http.get(f"/p/{opened}?lang=en")).status_code == 200
+        assert (await one.http.get("/p/pay_unknown")).status_code == 404
         # The account takes a payment there, and comes back with it.
         made = await two.created()
         await two.simulate(made["id"], outcome="paid")
