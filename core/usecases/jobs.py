@@ -8,6 +8,7 @@ from enum import StrEnum
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict, Stale, Unreadable
 from ...ports.jobs import Job
+from ..domain.errors import Refusal
 from .common.account_time import leave_to_the_advance, test_clock_of_job
 from .common.schedule import is_ours, set_due
 from .job_kinds import JOB_KINDS, Handler
@@ -99,8 +100,11 @@ async def run_here(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HAN
         # or the lease brings the job back.
         log.info("job %s was overtaken", job.id)
         return Ended.OVERTAKEN
-    except Exception:
-        log.exception("job %s failed", job.id)
+    except Exception as fault:
+        if isinstance(fault, Refusal) and fault.code == "ACCOUNT_MOVING":
+            log.info("job %s waits: its account is being moved to another cell", job.id)
+        else:
+            log.exception("job %s failed", job.id)
         await _put_back(ports, job)
         return Ended.FAILED
     return Ended.DONE
