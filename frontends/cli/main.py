@@ -32,6 +32,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
     },
     "Money": {
         "payment": "payments",
+        "link": "links",
         "refund": "refunds",
         "receipt": "receipts",
         "exchange": "exchanges",

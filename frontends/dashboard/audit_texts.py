@@ -57,6 +57,7 @@ add(
         "action.person.recovery_codes": ("recovery codes renewed", "созданы новые запасные коды"),
         "action.counter.take": ("payment taken at the counter", "платёж создан на кассе"),
         "action.paylink.archive": ("payment link archived", "платёжная ссылка в архиве"),
+        "action.paylink.send": ("payment link sent", "отправлена платёжная ссылка"),
         "action.paylink.create": ("payment link created", "создана платёжная ссылка"),
         "action.person.remove": ("person removed", "человек убран из аккаунта"),
         "action.person.revoke_invitation": ("invitation revoked", "приглашение отозвано"),

@@ -179,6 +179,8 @@ FREE_COMMANDS: dict[str, str] = {
     "wallet skip": "no transfer",
     "difference settle": "a note about a difference",
     "reconcile": "compares",
+    "link create": "a page on which payers pay the merchant",
+    "link archive": "takes no more payments",
     "bank import": "compares",
     "action confirm": "is the second operator",
     "action reject": "sends nothing",
@@ -199,7 +201,7 @@ FREE_COMMANDS: dict[str, str] = {
 READS = frozenset(
     (
         "serve", "api", "worker", "migrate", "config check", "console", "account endpoints", "account list",
-        "user list", "payment list", "payment show",
+        "user list", "payment list", "payment show", "link list", "link show",
         "account show", "shop list", "terminal list", "key list", "client list", "payment suspense",
         "refund list", "receipt list", "receipt show",
         "exchange list", "exchange show", "exchange suspense", "payout items", "payout list",

@@ -4,6 +4,7 @@ from cambist.core.domain.people.roles import Role
 from tests.apps import TestApp
 from tests.dashboard.browser import in_test_mode, joined
 from tests.dashboard.test_pages import check
+from tests.people_kit import with_mail
 
 
 async def test_support_makes_a_link_sees_its_payment_and_archives_it(app: TestApp) -> None:
@@ -26,6 +27,26 @@ async def test_support_makes_a_link_sees_its_payment_and_archives_it(app: TestAp
     await support.open("/links?lang=ru")
     support.sees("Pottery class", "в архиве")
     check(support.page, "ru")
+
+
+async def test_support_sends_a_link_by_mail(app: TestApp) -> None:
+    box = with_mail(app)
+    support = await in_test_mode(await joined(app, Role.SUPPORT))
+    await support.open("/links/new")
+    await support.send("/links", description="Pottery class", amount_rub="2500")
+    path = support.path
+    await support.send(f"{path}/send", email="nobody")
+    assert support.answer.status_code in (400, 422)
+    await support.open(path)
+    await support.send(f"{path}/send", email="anna@mail.example")
+    await app.work(1)
+    letter = box.letters[-1]
+    assert letter.to == "anna@mail.example"
+    for word in ("2500.00", "Pottery class", f"/l/{path.rpartition('/')[2]}"):
+        assert word in letter.text
+    await support.open(path)
+    await support.send(f"{path}/archive")
+    assert f"{path}/send" not in [each.action for each in support.page.forms]
 
 
 async def test_viewer_sees_links_but_not_what_payers_filled_in(app: TestApp) -> None:

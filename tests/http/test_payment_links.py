@@ -5,16 +5,20 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import msgspec
 import pytest
 
-from cambist.core.domain.payments.payment_links import LinkAnswers, PaymentLink
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments.payment_links import LinkAnswers, LinkTotals, PaymentLink
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts import accounts, shops
 from cambist.core.usecases.payment_links import link_page
 from cambist.core.usecases.payment_links.link_page import press_link
+from cambist.core.usecases.payments.tallies import check_tallies
 from cambist.frontends.http.payer.link_texts import LINK_TEXTS
 from cambist.frontends.http.payer.pages import HEADERS
 from tests.apps import TestApp
+from tests.planting import beneath
 from tests.race_barriers import BarrierStorage
 from tests.windows import Page
 
@@ -257,3 +261,18 @@ async def test_forgotten_test_data_take_links_answers_and_sums_along(app: TestAp
 
 def test_both_languages_have_every_text() -> None:
     assert LINK_TEXTS["ru"].keys() == LINK_TEXTS["en"].keys()
+
+
+async def test_check_of_sums_names_a_link_whose_sums_were_altered(app: TestApp) -> None:
+    link = await made(app)
+    payment_id = payment_of(await press(app, link))
+    await app.simulate(payment_id, outcome="paid")
+    assert await check_tallies(app.ports) == []
+    async with beneath(app.ports).unit() as unit:
+        totals = await unit[LinkTotals].get(link["id"])
+        assert totals is not None
+        unit[LinkTotals].accrue(msgspec.structs.replace(totals, payments=1, amount=Rub(0)))
+        await unit.commit()
+    app.made_up = True
+    [found] = await check_tallies(app.ports)
+    assert (found.id, found.field, found.kept, found.counted) == (link["id"], "payments", 2, 1)

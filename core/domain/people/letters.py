@@ -52,6 +52,12 @@ _EN: Texts = {
         "Open this link before {until}, Moscow time:\n{link}\n\n"
         "If you ordered nothing there, ignore this letter.\n\n{seller}",
     ),
+    "payment_request": (
+        "{shop} asks you to pay{sum}",
+        "{shop} asks you to pay{sum}: {description}\n\n"
+        "Open this link and pay:\n{link}\n\n"
+        "If you ordered nothing there, ignore this letter.\n\n{seller}",
+    ),
     "confirmation": (
         "Your payment to {shop}: {amount} RUB",
         "You paid {amount} RUB to {shop} on {when}, Moscow time.\n\n"
@@ -107,6 +113,12 @@ _RU: Texts = {
         "Оплата: {shop}, {amount} ₽",
         "{shop} просит оплатить {amount} ₽.\n\n"
         "Откройте ссылку до {until} по московскому времени:\n{link}\n\n"
+        "Если вы там ничего не заказывали, ничего не делайте.\n\n{seller}",
+    ),
+    "payment_request": (
+        "{shop}: к оплате{sum}",
+        "{shop} просит оплатить{sum}: {description}\n\n"
+        "Откройте ссылку и заплатите:\n{link}\n\n"
         "Если вы там ничего не заказывали, ничего не делайте.\n\n{seller}",
     ),
     "confirmation": (

@@ -94,6 +94,9 @@ async def check_tallies(ports: Ports) -> list[Difference]:
             if payment.status in TOOK_MONEY and (payment.paid_at is None or payment.actual_amount is None):
                 counted[payment.id, "paid_at"] += 1
             elif payment.status in TOOK_MONEY:
+                if payment.link_id is not None:
+                    counted[payment.link_id, "payments"] += 1
+                    counted[payment.link_id, "amount"] += payment.actual_amount.kopecks if payment.actual_amount else 0
                 turnover = turnover_of(payment, 1)
                 counted[turnover.id, "payments"] += 1
                 counted[turnover.id, "amount"] += turnover.amount.kopecks
@@ -107,6 +110,9 @@ async def check_tallies(ports: Ports) -> list[Difference]:
         async for turnover in _all(seen, Turnover):
             kept[turnover.id, "payments"] = turnover.payments
             kept[turnover.id, "amount"] = turnover.amount.kopecks
+        async for totals in _all(seen, LinkTotals):
+            kept[totals.id, "payments"] = totals.payments
+            kept[totals.id, "amount"] = totals.amount.kopecks
     return [
         Difference(id=place[0], field=place[1], kept=kept[place], counted=counted[place])
         for place in sorted(counted.keys() | kept.keys())

@@ -8,6 +8,7 @@ from ...domain.days import MOSCOW
 from ...domain.errors import Refusal
 from ...domain.payer.brand import brand_of
 from ...domain.payer.window import order_number
+from ...domain.payments.payment_links import PaymentLink
 from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.people.letters import TO_PAYERS
 from ...domain.people.payment_notes import SentLink, with_link
@@ -69,3 +70,33 @@ async def send_link(ports: Ports, actor: Actor, payment_id: str, address: str, l
         return sent
 
     return await retrying(ports.storage, work, again_on=MADE_MEANWHILE)
+
+
+async def send_payment_link(ports: Ports, actor: Actor, link: PaymentLink, address: str, language: str = "ru") -> str:
+    """Send the page of an active payment link to an address, and return the address's mask. The address itself is only
+    in the letter.
+
+    Raises: Refusal PERSON_RIGHT_MISSING, VALIDATION_ERROR; FEATURE_NOT_ENABLED without e-mail; LINK_LIMIT.
+    """
+    require(actor, PersonRight.PAYMENTS)
+    email = read_email(address)
+    if ports.mailer is None:
+        raise Refusal("FEATURE_NOT_ENABLED", "The service sends no e-mail: copy the link and send it yourself")
+    await take_attempt(
+        ports, f"link:{actor.user.id}", code="LINK_LIMIT", message="You sent many links within an hour: try again later"
+    )
+    ports = by_person(ports, actor, "paylink.send", link.id)
+
+    async def work(unit: Unit) -> str:
+        shop = await unit[Shop].get(link.shop_id)
+        amount = "" if link.amount is None else f" {link.amount} {'₽' if language == 'ru' else 'RUB'}"
+        values = {
+            **seller_values(actor.account, shop, order_number(link.external_id), language),
+            "sum": amount,
+            "description": " ".join(link.description.split()),
+            "link": ports.urls.link_page(link.id),
+        }
+        add_letter(ports, unit, email, "payment_request", language, values)
+        return masked_email(email)
+
+    return await retrying(ports.storage, work)

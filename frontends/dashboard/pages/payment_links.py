@@ -19,6 +19,7 @@ from ....core.usecases.payment_links.payment_links import (
     list_link_payments,
 )
 from ....core.usecases.payments.payments import create_payment, get_payment
+from ....core.usecases.people.payment_links import send_payment_link
 from ...http.payer.window_page import draw_qr
 from ..blocks import Actions, Badge, Block, Column, Facts, Field, Form, Link, Note, Picture, Table, Value
 from ..lists import SIZE, count_text, cursor_of, cursor_pager, cut_note, empty_text, shop_filter, shop_names
@@ -37,6 +38,7 @@ add(
         "paylink.amount.hint": ("Empty: the payer chooses it", "Пусто: сумму выбирает плательщик"),
         "paylink.amount_min": ("Smallest amount to choose", "Наименьшая сумма"),
         "paylink.amount_max": ("Largest amount to choose", "Наибольшая сумма"),
+        "paylink.send": ("Send the link by mail", "Отправить ссылку письмом"),
         "paylink.reusable": ("May be paid more than once", "Платить можно много раз"),
         "paylink.payments_max": (
             "How many times at most; empty: any number",
@@ -266,6 +268,10 @@ async def link(ask: Ask) -> Page:
             Picture(str(draw_qr(url).svg), ask.t("paylink.qr")),
             Actions([Link(ask.t("paylink.open"), url)]),
         ]
+        if ask.ports.mailer is not None and ask.has(PersonRight.PAYMENTS):
+            email = Field(name="email", label=ask.t("people.mail"), type="email", required=True, maxlength=254)
+            send = ask.t("paylink.send")
+            blocks.append(Form(action=ask.to(f"/links/{found.id}/send"), fields=[email], submit=send, title=send))
     blocks.append(await _payments(ask, found.id))
     if found.archived_at is None and ask.has(PersonRight.PAYMENTS):
         blocks.append(
@@ -317,6 +323,14 @@ async def archive(ask: Ask) -> Redirect:
     link_id = ask.path("link_id")
     await archive_link(ask.acting("paylink.archive", link_id), ask.caller, link_id)
     return Redirect(f"/links/{link_id}", {"done": "archived"})
+
+
+async def send(ask: Ask) -> Redirect:
+    shown = await get_link(ask.ports, ask.caller, ask.path("link_id"))
+    if shown.status is not LinkStatus.ACTIVE:
+        raise Refusal("INVALID_STATE", "The link takes no payments any more")
+    await send_payment_link(ask.ports, ask.actor, shown.link, ask.value("email"), ask.language)
+    return Redirect(f"/links/{shown.link.id}", {"done": "mailed"})
 
 
 async def counter(ask: Ask) -> Page:
@@ -373,6 +387,7 @@ PAYMENT_LINKS = (
     post("/links", create, PersonRight.PAYMENTS, retry="/links/new"),
     get("/links/new", new, PersonRight.PAYMENTS),
     get(_L, link, PersonRight.READ),
+    post(f"{_L}/send", send, PersonRight.PAYMENTS, retry=_L),
     post(f"{_L}/archive", archive, PersonRight.PAYMENTS, retry=_L),
     get("/counter", counter, PersonRight.PAYMENTS),
     post("/counter", take, PersonRight.PAYMENTS, retry="/counter"),
