@@ -21,6 +21,7 @@ from .notifier import Notifier
 from .passkeys import PasskeyVerifier
 from .passwords import PasswordHasher
 from .payouts import Senders
+from .proofs import HeadSigner
 from .queue import Queue
 from .rates import RateSources
 from .receipts import ReceiptRegister
@@ -86,6 +87,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     passkeys: PasskeyVerifier
     spreadsheets: Spreadsheets
     documents: Documents
+    head_signer: HeadSigner
     mailer: Mailer | None = None
     """Sends letters to merchants' people; None: e-mail is not connected, and links are shown to operators instead."""
     messenger: Messenger | None = None

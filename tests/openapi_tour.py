@@ -26,6 +26,7 @@ from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.recurring_jobs import RECURRING_JOBS, start_recurring_jobs
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.frontends.http.openapi.openapi import openapi_document
+from cambist.frontends.settings.settings import VaultKeys
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Simulation
 from cambist.ports.jobs import Job
@@ -44,6 +45,8 @@ EXAMPLES = Path(__file__).parents[1] / "frontends" / "http" / "openapi" / "examp
 
 _ENCRYPTED_FIELDS = re.compile(rb"(session|sig)=[\w%-]+")
 """Values signed or encrypted with the keys of this app."""
+_VAULT = VaultKeys(keys={1: bytes(range(32))}, current=1, pepper=bytes(range(32)))
+"""Fixed, because examples contain proofs by these keys."""
 _KEYS = UUID("6f1c6f0e-8f0b-4a57-9d0e-0f0a5f3c2b11")
 _EMPTY: tuple[Any, Any] = ({}, [])
 
@@ -93,7 +96,7 @@ class Tour:
 async def recorded() -> bytes:
     """Return the examples in their stored form, one a line: operations by id, webhooks by event."""
     with tempfile.TemporaryDirectory() as folder:
-        async with open_test_app(data_dir=Path(folder)) as app:
+        async with open_test_app(data_dir=Path(folder), vault=_VAULT) as app:
             tour = Tour(app)
             await accounts.set_settings(
                 app.ports,
@@ -393,3 +396,8 @@ async def _end(tour: Tour) -> None:
     await tour.ask("GET", "/sandbox/clock")
     await tour.ask("POST", "/sandbox/clock/advance", {"seconds": 3600})
     await tour.ask("DELETE", "/sandbox/data")
+    await start_recurring_jobs(tour.app.ports)
+    await tour.app.work(36 * 3600)
+    [day, *_] = (await tour.app.get("/reports?kind=day")).json()["data"]
+    await tour.ask("GET", f"/reports/{day['id']}/proof")
+    await tour.ask("GET", "/report-heads?per_page=1")

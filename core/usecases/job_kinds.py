@@ -46,9 +46,10 @@ from .people.resets import RESET, send_reset
 from .people.telegram import ASK_BOT, ask_bot
 from .person_events import SPREAD
 from .reconciliation.nightly import COMPARE, NIGHTLY, begin_night, compare_day
-from .recurring_jobs import DAILY_REPORTS, DAILY_SUMS
+from .recurring_jobs import DAILY_HEADS, DAILY_REPORTS, DAILY_SUMS
 from .refunds.giving_up import give_up
 from .refunds.steps import GIVE_UP
+from .reports.proofs import make_heads
 from .reports.writing import CLOSE_DAYS, WRITE_REPORT, close_days, open_daily_reports, write_report
 from .retention import RETAIN, retain
 from .settlement.days import OWN_DAILY, open_own_daily
@@ -119,6 +120,7 @@ JOB_KINDS = (
     JobKind(RESET.kind, send_reset),
     JobKind(WRITE.kind, write_export),
     JobKind(DAILY_REPORTS, open_daily_reports),
+    JobKind(DAILY_HEADS, make_heads),
     JobKind(CLOSE_DAYS.kind, close_days),
     JobKind(WRITE_REPORT.kind, write_report),
     JobKind(SPREAD.kind, spread_event),

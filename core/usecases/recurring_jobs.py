@@ -28,6 +28,10 @@ DAILY_REPORTS = "report.daily"
 """Makes the registers of days that are over (reports/writing.py)."""
 _REPORTS_AT = time(0, 20)
 """Time in Moscow. An entry that is written later belongs to the next day's register."""
+DAILY_HEADS = "report.heads"
+"""Signs the heads of days (reports/proofs.py)."""
+_HEADS_AT = time(2)
+"""Time in Moscow: the registers of the day are written by then."""
 _DAILY_AT = time(8)
 """Time in Moscow: the hourly job has listed all movements of yesterday by then."""
 
@@ -38,6 +42,9 @@ RECURRING_JOBS: dict[str, Callable[[Ports], Job]] = {
     DAILY: first_settlement,
     NIGHTLY: first_night,
     PRUNE: first_pruning,
+    DAILY_HEADS: lambda ports: Job(
+        id=DAILY_HEADS, kind=DAILY_HEADS, argument="", due=ports.clock.now(), created_at=ports.clock.now()
+    ),
     DAILY_REPORTS: lambda ports: Job(
         id=DAILY_REPORTS, kind=DAILY_REPORTS, argument="", due=ports.clock.now(), created_at=ports.clock.now()
     ),
@@ -60,6 +67,11 @@ def next_daily_sums(now: datetime) -> datetime:
 def next_daily_reports(now: datetime) -> datetime:
     """Return when the next days are closed."""
     return _next(now, _REPORTS_AT)
+
+
+def next_daily_heads(now: datetime) -> datetime:
+    """Return when the next heads are signed."""
+    return _next(now, _HEADS_AT)
 
 
 def _next(now: datetime, time_of_day: time) -> datetime:

@@ -14,6 +14,7 @@ from ...adapters.files.local import LocalFiles
 from ...adapters.ids import SeededIds, SystemIds
 from ...adapters.passkeys.webauthn import WebauthnPasskeys
 from ...adapters.passwords.argon2 import Argon2Passwords
+from ...adapters.proofs.ed25519 import Ed25519Signer
 from ...adapters.queue.memory import MemoryQueue
 from ...adapters.script import Script
 from ...adapters.spreadsheets.xlsx import XlsxSpreadsheets
@@ -163,6 +164,7 @@ async def open_app(
             passwords=Argon2Passwords(),
             passkeys=WebauthnPasskeys(urls.app_url),
             spreadsheets=XlsxSpreadsheets(),
+            head_signer=Ed25519Signer(vault.fingerprint("signing key of report heads")),
             documents=PdfDocuments(settings.issuer),
             mailer=providers.mailer,
             messenger=providers.messenger(),

@@ -93,6 +93,32 @@ class PastBalance(Record, frozen=True, kw_only=True):
     movement_id: str | None
 
 
+class ReportProof(Record, frozen=True, kw_only=True):
+    """Proof of a day's register; hashes, key and signature are in hex."""
+
+    account: str
+    mode: str
+    day: str
+    number: int
+    before: str
+    link: str
+    salt: str
+    index: int
+    path: list[str]
+    head: str
+    signature: str
+    key: str
+
+
+class ReportHead(Record, frozen=True, kw_only=True):
+    """Published head of a day."""
+
+    day: str
+    head: str
+    signature: str
+    key: str
+
+
 class Reports(Group[Face]):
     """`client.reports`."""
 
@@ -145,6 +171,16 @@ class Reports(Group[Face]):
         return Request(
             method="GET", path=at("reports", report_id, "document"), read=bytes, repeatable=True, query=query
         )
+
+    @operation
+    def proof(self, report_id: str) -> Request[ReportProof]:
+        """Return the proof of a day's register."""
+        return get(at("reports", report_id, "proof"), ReportProof)
+
+    @operation
+    def heads(self, *, page: int | None = None, per_page: int | None = None) -> Request[Page[ReportHead]]:
+        """List the published heads of days, newest first."""
+        return get("/report-heads", Page[ReportHead], page=page, per_page=per_page)
 
     @operation
     def balance_at(self, *, at: datetime | str | None = None) -> Request[PastBalance]:

@@ -15,6 +15,7 @@ from ...core.domain.errors import read_choice
 from ...core.domain.money import Rub, Usdt
 from ...core.domain.reports.reports import Report, ReportFormat, ReportKind, ReportOrder, Sums
 from ...core.usecases.reports.documents import DocumentKind, report_document
+from ...core.usecases.reports.proofs import list_heads, prove_report
 from ...core.usecases.reports.reports import (
     ReportFilter,
     balance_at,
@@ -81,6 +82,37 @@ class ReportView(msgspec.Struct, frozen=True, kw_only=True):
 
 class ReportsView(msgspec.Struct, frozen=True, kw_only=True):
     data: Annotated[list[ReportView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
+
+
+class ReportProofView(msgspec.Struct, frozen=True, kw_only=True):
+    """Proof of a day's register (docs/reports.md "Proof"). Hashes, keys and signatures are in hex."""
+
+    account: Annotated[str, Meta(description="Id of the account")]
+    mode: Annotated[str, Meta(description="`live` or `test`")]
+    day: Annotated[str, Meta(description="The Moscow day")]
+    number: Annotated[int, Meta(description="Number of the last movement up to the end of the day; 0: none")]
+    before: Annotated[str, Meta(description="Link of the chain before the first row")]
+    link: Annotated[str, Meta(description="Link of the chain after the last row")]
+    salt: Annotated[str, Meta(description="Salt of the leaf; nobody else gets it")]
+    index: Annotated[int, Meta(description="Position of the leaf in the tree")]
+    path: Annotated[list[str], Meta(description="Siblings from the leaf up to the root")]
+    head: Annotated[str, Meta(description="The signed head of the day")]
+    signature: Annotated[str, Meta(description="Ed25519 signature of the head")]
+    key: Annotated[str, Meta(description="Public key of the signature")]
+
+
+class ReportHeadView(msgspec.Struct, frozen=True, kw_only=True):
+    """Published head of a day: the same for everybody."""
+
+    day: Annotated[str, Meta(description="The Moscow day")]
+    head: Annotated[str, Meta(description="Lines: origin, number of leaves, root, day, SHA-256 of the head before")]
+    signature: Annotated[str, Meta(description="Ed25519 signature of the head")]
+    key: Annotated[str, Meta(description="Public key of the signature")]
+
+
+class ReportHeadsView(msgspec.Struct, frozen=True, kw_only=True):
+    data: Annotated[list[ReportHeadView], shared.DATA]
     pagination: Annotated[Pagination, shared.PAGINATION]
 
 
@@ -170,6 +202,19 @@ async def document(ports: Ports, caller: Caller, request: ApiRequest[None]) -> A
     return ASGIStreamingResponse(iterator=[made_pdf], media_type="application/pdf", headers=headers)
 
 
+async def proof(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    found = await prove_report(ports, caller, request.id)
+    return answer(ReportProofView(**msgspec.structs.asdict(found)))
+
+
+async def heads(ports: Ports, _: None, request: ApiRequest[None]) -> ASGIApp:
+    found = await list_heads(ports, *page_of(request.query))
+    views = [
+        ReportHeadView(day=each.id, head=each.text, signature=each.signature, key=each.key) for each in found.records
+    ]
+    return answer(ReportHeadsView(data=views, pagination=pagination(found)))
+
+
 async def past_balance(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
     last = await balance_at(ports, caller, request.query.get("at"))
     return answer(
@@ -246,9 +291,30 @@ REPORTS = (
         "Reports",
         "Download the act or the agent's report of a report, as PDF in Russian",
         document,
-        also_as="application/pdf",
+        also_as="application/octet-stream",
         query=(Query("kind", "The document.", {"enum": [*DocumentKind], "default": "act"}),),
         refusals={**_NO_REPORT, 409: ("REPORT_NOT_READY",)},
+    ),
+    Operation(
+        "get_report_proof",
+        "get",
+        "/api/v1/reports/{report_id}/proof",
+        "Reports",
+        "Get the proof of a day's register",
+        proof,
+        answer=ReportProofView,
+        refusals={**_NO_REPORT, 409: ("REPORT_NOT_READY",)},
+    ),
+    Operation(
+        "list_report_heads",
+        "get",
+        "/api/v1/report-heads",
+        "Reports",
+        "List the published heads of days, newest first, without a key",
+        heads,
+        answer=ReportHeadsView,
+        query=PAGES,
+        keyed=False,
     ),
     Operation(
         "get_balance_at",

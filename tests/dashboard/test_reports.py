@@ -32,6 +32,8 @@ async def test_bookkeeper_reads_a_day_its_documents_and_files(app: TestApp) -> N
         assert owner.answer.headers["content-type"] == "application/pdf"
         assert owner.answer.content.startswith(b"%PDF-")
         assert (await app.get(f"/reports/{settled}/document?kind={kind}")).content.startswith(b"%PDF-")
+    await owner.open(f"/reports/{settled}/proof")
+    assert owner.answer.json()["account"] == app.account.account_id
     await owner.open(f"/reports/{settled}/nothing")
     assert owner.answer.status_code == 404
     await owner.open(f"/reports/{settled}/file?format=accounting")

@@ -109,7 +109,7 @@ async def test_a_query_value_with_a_list_takes_these_and_no_other(app: TestApp, 
     assert {*(f"{each}.status" for each in lists), "events.type", "events.delivery_status"} <= tried
 
 
-OPEN = {"/health", "/api/v1/health"}
+OPEN = {"/health", "/api/v1/health", "/api/v1/report-heads"}
 """Paths that need no key."""
 BY_LINK = {"/api/v1/export-files/{}"}
 """Paths whose last part is the permission."""

@@ -63,6 +63,7 @@ from ....core.domain.receipts.receipts import FiscalReceipt
 from ....core.domain.reconciliation.bank_files import FileColumns
 from ....core.domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ....core.domain.refunds.refunds import Refund
+from ....core.domain.reports.proofs import DayHead
 from ....core.domain.reports.reports import Report
 from ....core.domain.settlement.rates import KnownRate
 from ....core.domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
@@ -437,9 +438,11 @@ CATALOGUE: tuple[Table, ...] = (
         indexes=(
             ("account_id", "mode", "created_at", "id"),
             ("account_id", "mode", "kind", "first_day", "id"),
+            ("kind", "first_day", "id"),
         ),
         sparse=(("expires_at", "id"),),
     ),
+    Table(DayHead, "day_heads", append_only=True),
     Table(NotificationPreferences, "notification_preferences", narrow=True),
     Table(Notification, "notifications", indexes=(("recipient", "at", "id"),), narrow=True),
     Table(NotificationQueue, "notification_queues", narrow=True),

@@ -88,6 +88,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Balance before and after, in `pending`, `available` and `reserved`."""
     totals: dict[str, Sums] = msgspec.field(default_factory=dict)
     """Sums by kind of movement."""
+    before: str = ""
+    link: str = ""
+    """Links of the chain of rows (proofs.py) before the first row and after the last one written, in hex. Only days
+    have them."""
     chunks: int = 0
     size: int = 0
     """Bytes of the CSV."""

@@ -65,6 +65,7 @@ from ...domain.people.views import SavedViews
 from ...domain.receipts.receipts import FiscalReceipt
 from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ...domain.refunds.refunds import Refund
+from ...domain.reports.proofs import DayHead
 from ...domain.reports.reports import Report
 from ...domain.settlement.rates import KnownRate
 from ...domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem, item_ids
@@ -271,6 +272,7 @@ STAYS: Mapping[type[Any], str] = {
     ChainHead: "each cell has its own chains",
     DirectionSwitch: "an operator's, for one cell",
     Export: "a file that is deleted after a day, with its chunks; people make it anew",
+    DayHead: "the published heads of one cell",
     GuessCount: "guards the sign-in of one cell",
     UsedChallenge: "guards the sign-in of one cell",
     ResetToken: "a person's link; it ends by itself",

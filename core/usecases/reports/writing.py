@@ -17,6 +17,7 @@ from ...domain.accounts.accounts import Account, Mode
 from ...domain.days import moscow_start
 from ...domain.exports.exports import ExportChunk, file_chunk_id
 from ...domain.movements import Movement, movement_ids
+from ...domain.reports.proofs import NOTHING, chained
 from ...domain.reports.reports import ZERO, Report, ReportKind, Sums, moscow_today, report_id
 from ..common.schedule import FollowUp, is_ours, reschedule_at, set_due
 from ..common.units import retrying
@@ -33,6 +34,7 @@ CLOSE_DAYS = FollowUp("report.close")
 
 _BATCHES = 20
 """Batches of rows that one run stores before other jobs get their turn."""
+_PAUSE = timedelta(minutes=1)
 _DAYS = 31
 """Days that one run closes."""
 
@@ -140,6 +142,13 @@ async def write_report(ports: Ports, job: Job) -> None:
     if report is None or report.ready_at is not None:
         await reschedule_at(ports, job, None)
         return
+    if report.kind is ReportKind.DAY and not report.link:
+        earlier = await ports.storage.get(Report, _beside(report, -1))
+        if earlier is not None and earlier.ready_at is None:
+            await reschedule_at(ports, job, ports.clock.now() + _PAUSE, anew=True)  # its end hurries this job
+            return
+        link = NOTHING.hex() if earlier is None else earlier.link
+        report = msgspec.structs.replace(report, before=link, link=link)
     rows = RegisterRows(ports)
     for _ in range(_BATCHES):
         if report.position >= report.high and report.chunks:
@@ -147,6 +156,12 @@ async def write_report(ports: Ports, job: Job) -> None:
             return
         report = await _store(ports, report, rows)
     await reschedule_at(ports, job, ports.clock.now(), anew=True)
+
+
+def _beside(report: Report, days: int) -> str:
+    """Return the id of the register of another day of the account and mode."""
+    day = date.fromisoformat(report.first_day) + timedelta(days=days)
+    return report_id(report.account_id, report.mode, ReportKind.DAY, day.isoformat())
 
 
 async def _store(ports: Ports, report: Report, rows: RegisterRows) -> Report:
@@ -161,7 +176,14 @@ async def _store(ports: Ports, report: Report, rows: RegisterRows) -> Report:
     totals = report.totals | {kind: report.totals.get(kind, ZERO) + each for kind, each in sums.items()}
     async with ports.storage.unit() as unit:
         unit[ExportChunk].add(encrypt_chunk(ports.vault, file_chunk_id(report.id, report.chunks), plain))
-        changes = {"position": high, "chunks": report.chunks + 1, "size": report.size + len(plain)}
+        changes: dict[str, int | str] = {
+            "position": high,
+            "chunks": report.chunks + 1,
+            "size": report.size + len(plain),
+        }
+        if report.link:
+            link = chained(bytes.fromhex(report.link), text.encode()).hex()
+            changes |= {"before": report.before, "link": link}
         saved = unit[Report].change(report, **changes, totals=totals)
         await unit.commit()
     return saved
@@ -179,5 +201,7 @@ async def _finish(ports: Ports, job: Job, report: Report) -> None:
         if present is None or not is_ours(present, job):
             raise Stale(f"another worker has the job {job.id}")
         unit[Report].change(report, digest=whole.hexdigest(), ready_at=ports.clock.real())
+        if report.kind is ReportKind.DAY:
+            await WRITE_REPORT.hurry(unit, _beside(report, 1), ports.clock.now())
         set_due(unit, present, None)
         await unit.commit()

@@ -59,6 +59,7 @@ from ...domain.receipts.receipts import FiscalReceipt
 from ...domain.reconciliation.bank_files import FileColumns
 from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ...domain.refunds.refunds import Refund
+from ...domain.reports.proofs import DayHead
 from ...domain.reports.reports import Report
 from ...domain.settlement.rates import KnownRate
 from ...domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
@@ -232,6 +233,7 @@ STAYS: Mapping[type[Any], str] = {
     Letter: "a letter to a person, which is sent within hours",
     Export: "a file of a person, which is deleted after a day",
     ExportChunk: "as its export",
+    DayHead: "is published, and no account's",
     Report: "what was reported stays, and movements do so too",
     NotificationPreferences: "a person's choices for both modes",
     Notification: "a notification of a person, which is sent within a day",

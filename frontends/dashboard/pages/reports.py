@@ -1,14 +1,16 @@
 """Reports: the list, the order of a period, one report with its totals, its documents and files (docs/reports.md)."""
 
+import msgspec
 from litestar import Response
 from litestar.response import Stream
 
 from ....core.domain.errors import Refusal
 from ....core.domain.money import Rub, Usdt
 from ....core.domain.people.roles import PersonRight
-from ....core.domain.reports.reports import Report, ReportFormat, ReportOrder, Sums, moscow_today
+from ....core.domain.reports.reports import Report, ReportFormat, ReportKind, ReportOrder, Sums, moscow_today
 from ....core.usecases.people.sessions import may, require
 from ....core.usecases.reports.documents import DocumentKind, report_document
+from ....core.usecases.reports.proofs import prove_report
 from ....core.usecases.reports.reports import (
     ReportFilter,
     get_report,
@@ -61,6 +63,8 @@ add(
         "report.act": ("Act of services", "Акт об услугах"),
         "report.agent_report": ("Agent's report", "Отчёт агента"),
         "report.documents": ("Documents", "Документы"),
+        "report.check": ("For a check without trust in us", "Для проверки без доверия к нам"),
+        "report.proof": ("Proof (JSON)", "Доказательство (JSON)"),
         "report.pdf": ("Download as PDF", "Скачать PDF"),
         "report.confirm": ("Confirm that it is you, to download", "Подтвердите, что это вы, чтобы скачать"),
         "error.REPORT_NOT_FOUND": (
@@ -185,6 +189,9 @@ async def report(ask: Ask) -> Page:
 def _files(ask: Ask, found: Report) -> list[Block]:
     documents = [Link(ask.t.of("report", each), ask.to(f"/reports/{found.id}/{each}")) for each in DocumentKind]
     blocks: list[Block] = [Actions(documents, ask.t("report.documents"))]
+    if found.kind is ReportKind.DAY:
+        proof = Link(ask.t("report.proof"), ask.to(f"/reports/{found.id}/proof"))
+        blocks.append(Actions([proof], ask.t("report.check")))
     if not ask.has(PersonRight.EXPORT):
         return blocks
     if not may(ask.actor, PersonRight.EXPORT):
@@ -257,6 +264,14 @@ async def pdf(ask: Ask) -> Response[bytes]:
     return Response(await ask.ports.documents.pdf(made), media_type="application/pdf", headers=headers)
 
 
+async def proof(ask: Ask) -> Response[bytes]:
+    """Send the proof of a day's register."""
+    ask.require_whole_account()
+    found = await prove_report(ask.ports, ask.caller, ask.path("report_id"))
+    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="proof_{found.account}_{found.day}.json"'}
+    return Response(msgspec.json.encode(found), media_type="application/json", headers=headers)
+
+
 async def file(ask: Ask) -> Response[bytes] | Stream:
     """Send the register, and record the download in the audit log."""
     ask.require_whole_account()
@@ -278,6 +293,7 @@ REPORTS = (
     post("/reports", ordered, PersonRight.MONEY, retry="/reports"),
     get("/reports/{report_id:str}", report, PersonRight.MONEY),
     get("/reports/{report_id:str}/file", file, PersonRight.MONEY),
+    get("/reports/{report_id:str}/proof", proof, PersonRight.MONEY),
     get("/reports/{report_id:str}/{kind:str}", document, PersonRight.MONEY),
     get("/reports/{report_id:str}/{kind:str}/pdf", pdf, PersonRight.MONEY),
 )

@@ -187,7 +187,7 @@ def test_every_kind_of_job_follows_an_object_or_ends_by_itself() -> None:
         "settlement.own", "sandbox.clock", "sandbox.dues", "notification.heard", "bank.members",
         "alarm.tell", "reconcile.nightly", "reconcile.day",
         "requests.prune", "sandbox.expire", "person.letter", "person.reset", "export.write",
-            "report.daily", "report.close", "report.write",
+            "report.daily", "report.heads", "report.close", "report.write",
         "person.event", "person.notify", "person.daily", "person.telegram",
     }  # fmt: skip
     assert set(HANDLERS) <= followed | by_themselves, "a new job: does it follow an object that is forgotten?"

@@ -1,0 +1,1 @@
+"""Signatures that strangers can check."""
