@@ -45,6 +45,10 @@ WEBP = base64.b64decode(
     "74edAAAARVhJRigAAABNTQAqAAAACAABAQ4AAgAAAA0AAAAaAAAAAHNlY3JldCBwbGFjZQAA"
 )
 
+_FRAME = b"\xff\xc0\0\x11\x08\xff\xff\xff\xff\3\1\x11\0\2\x11\1\3\x11\1"
+_VP8 = b"VP8 \x0a\0\0\0\x10\2\0\x9d\1\x2a\xff\x3f\xff\x3f"
+"""Headers of huge pictures."""
+
 
 def _color(text: str) -> Color:
     return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
@@ -109,6 +113,8 @@ def test_logo_keeps_its_pixels_and_nothing_else(given: bytes, kind: str) -> None
     assert read.media_type == kind
     assert b"secret" not in read.body
     assert read_picture(read.body) == read
+    for thumbnail in (b"\xff\xe0\0\x0eJFXX\0secret!", b"\xff\xe0\0\x13JFIF\0\1\1\0\0\1\0\1\1\0sec"):
+        assert kind != "image/jpeg" or read_picture(given[:2] + thumbnail + given[2:]) == read
     for cut in range(20, len(read.body)):
         with pytest.raises(ValueError, match=r"cut off|sides"):
             read_picture(read.body[:cut])
@@ -123,6 +129,11 @@ def test_logo_keeps_its_pixels_and_nothing_else(given: bytes, kind: str) -> None
         (PNG + bytes(BYTES_MOST), "at most 64 KB"),
         (PNG.replace(b"\0\0\0\x14\0\0\0\x12", b"\0\0\xff\xff\0\0\0\x12"), "sides of 16 to 2048"),
         (PNG.replace(b"\0\0\0\x14\0\0\0\x12", b"\0\0\0\x0f\0\0\0\x12"), "sides of 16 to 2048"),
+        (PNG[:16] + b"\0\0\xff\xff" * 2 + PNG[24:33] + PNG[8:], "one picture"),
+        (JPEG[:2] + _FRAME + JPEG[2:], "one picture"),
+        (b"RIFF" + (len(WEBP) + 10).to_bytes(4, "little") + b"WEBP" + _VP8 + WEBP[12:], "one picture"),
+        (PNG[:33] + PNG[-12:], "no pixels"),
+        (JPEG[:2] + _FRAME + JPEG[-2:], "no pixels"),
         (b"RIFF\x1e\0\0\0WEBPANIM\x06\0\0\0" + bytes(20), "must not move"),
     ],
 )

@@ -17,8 +17,10 @@ _PNG_PARTS = frozenset((b"IHDR", b"PLTE", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"
 _JPEG = b"\xff\xd8\xff"
 _JPEG_SIZES = frozenset((0xC0, 0xC1, 0xC2))
 """Markers of the sequential and progressive frames, which hold the size."""
-_JPEG_PARTS = _JPEG_SIZES | {0xC4, 0xDB, 0xDD, 0xE0, 0xEE}
-"""Further ones: Huffman and quantisation tables, restart interval, JFIF header, and Adobe's colour transform."""
+_JPEG_PARTS = _JPEG_SIZES | {0xC4, 0xDB, 0xDD}
+"""Further ones: Huffman and quantisation tables, restart interval."""
+_JPEG_HEADERS = ((0xE0, b"\0\x10JFIF\0"), (0xEE, b"\0\x0eAdobe\0"))
+"""JFIF's without a thumbnail, and Adobe's colour transform. The size of each is fixed, so that nothing hides in it."""
 _JPEG_SCAN, _JPEG_END = 0xDA, 0xD9
 _WEBP_PARTS = frozenset((b"VP8 ", b"VP8L", b"ALPH"))
 _WEBP_ALPHA = 0x10
@@ -64,6 +66,17 @@ def _sized(media_type: str, body: bytes, width: int, height: int) -> Picture:
     return Picture(media_type, body)
 
 
+def _once(width: int) -> None:
+    """Refuse a second size: decoders take the first, and we would have judged the last."""
+    if width:
+        raise ValueError("must be one picture")
+
+
+def _drawn(has_pixels: bool) -> None:
+    if not has_pixels:
+        raise ValueError("must be a whole picture: this one has no pixels")
+
+
 def _png(given: bytes) -> tuple[str, bytes, int, int]:
     parts, at, width, height = [_PNG], len(_PNG), 0, 0
     while True:
@@ -72,10 +85,12 @@ def _png(given: bytes) -> tuple[str, bytes, int, int]:
         if len(part) != 12 + size:
             raise IndexError
         if kind == b"IHDR":
+            _once(width)
             width, height = struct.unpack_from(">II", part, 8)
         if kind in _PNG_PARTS:
             parts.append(part)
         if kind == b"IEND":
+            _drawn(any(each[4:8] == b"IDAT" for each in parts))
             return "image/png", b"".join(parts), width, height
         at += len(part)
 
@@ -90,16 +105,19 @@ def _jpeg(given: bytes) -> tuple[str, bytes, int, int]:
             at += 1
             continue
         if marker == _JPEG_END:
+            _drawn(any(each[1] == _JPEG_SCAN for each in parts))
             return "image/jpeg", b"".join((*parts, given[at : at + 2])), width, height
         (size,) = struct.unpack_from(">H", given, at + 2)
         end = at + 2 + size
         if marker in _JPEG_SIZES:
+            _once(width)
             height, width = struct.unpack_from(">HH", given, at + 5)
         if marker == _JPEG_SCAN:
             end = _scan_end(given, end)
         if end > len(given):
             raise IndexError
-        if marker in _JPEG_PARTS or marker == _JPEG_SCAN:
+        is_header = any(marker == each and given.startswith(start, at + 2) for each, start in _JPEG_HEADERS)
+        if marker in _JPEG_PARTS or marker == _JPEG_SCAN or is_header:
             parts.append(given[at:end])
         at = end
 
@@ -129,6 +147,8 @@ def _webp(given: bytes) -> tuple[str, bytes, int, int]:
         content = given[at + 8 : at + 8 + size]
         if len(content) != size:
             raise IndexError
+        if kind in (b"VP8 ", b"VP8L"):
+            _once(width)
         if kind == b"VP8 ":
             width, height = (each & 0x3FFF for each in struct.unpack_from("<HH", content, 6))
         elif kind == b"VP8L":
