@@ -75,7 +75,7 @@ def file(account_id: str, report_id: str, path: Path, mode: str, form: str) -> A
     async def write(ports: Ports) -> int:
         caller = await _caller(ports, account_id, mode)
         found = await get_report(ports, caller, report_id)
-        parts = await open_report(ports, caller, found, form, None, None)
+        parts = await open_report(ports, caller, found, ReportFormat(form), None, None)
         with path.open("wb") as out:
             return sum([out.write(part) async for part in parts])
 

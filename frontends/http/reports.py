@@ -187,11 +187,11 @@ async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIAp
 
 async def file(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
     report = await get_report(ports, caller, request.id)
-    form = request.query.get("format") or ReportFormat.CSV.value
+    form = read_choice("format", request.query.get("format") or "csv", ReportFormat)
     parts = await open_report(ports, caller, report, form, request.query.get("columns"), request.query.get("shop_id"))
-    name = f"{report.file_name}{ENDINGS[ReportFormat(form)]}"
+    name = f"{report.file_name}{ENDINGS[form]}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return ASGIStreamingResponse(iterator=parts, media_type=MEDIA_TYPES[ReportFormat(form)], headers=headers)
+    return ASGIStreamingResponse(iterator=parts, media_type=MEDIA_TYPES[form], headers=headers)
 
 
 async def document(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:

@@ -38,6 +38,10 @@ async def test_bookkeeper_reads_a_day_its_documents_and_files(app: TestApp) -> N
     assert owner.answer.status_code == 404
     await owner.open(f"/reports/{settled}/file?format=accounting")
     assert owner.answer.content.startswith("\ufeff№ движения;".encode())
+    for form, status in (("XLSX", 200), ("pdf", 400)):
+        await owner.open(f"/reports/{settled}/file?format={form}")
+        assert owner.answer.status_code == status
+        assert (await app.get(f"/reports/{settled}/file?format={form}")).status_code == status
     await owner.open("/reports")
     await owner.send("/reports", first_day="2026-01-01", last_day="2026-01-02")
     owner.sees("The report is still being written")

@@ -96,22 +96,21 @@ async def list_reports(ports: Ports, caller: Caller, asked: ReportFilter, number
 
 
 async def open_report(
-    ports: Ports, caller: Caller, report: Report, form: str, columns: str | None, shop_id: str | None
+    ports: Ports, caller: Caller, report: Report, form: ReportFormat, columns: str | None, shop_id: str | None
 ) -> AsyncIterator[bytes]:
     """Return the file of a report in a format, with these columns and the rows of this shop. A person who is limited to
     shops gets the rows of these shops.
 
     Raises: Refusal REPORT_NOT_READY, VALIDATION_ERROR; EXPORT_TOO_LARGE for a workbook.
     """
-    wanted = read_choice("format", form, ReportFormat)
     if report.ready_at is None:
         raise Refusal("REPORT_NOT_READY", "The report is being written; try again soon")
-    if wanted is ReportFormat.XLSX and report.rows > ROWS_MOST:
+    if form is ReportFormat.XLSX and report.rows > ROWS_MOST:
         raise Refusal("EXPORT_TOO_LARGE", f"A workbook has at most {ROWS_MOST} rows: take CSV")
     shops = caller.shops
     if shop_id is not None:
         shops = (shop_id,) if shops is None or shop_id in shops else ()
-    return write_format(ports, wanted, report, Columns.read(columns), shops, _text(ports, report))
+    return write_format(ports, form, report, Columns.read(columns), shops, _text(ports, report))
 
 
 async def _text(ports: Ports, report: Report) -> AsyncIterator[bytes]:

@@ -4,7 +4,7 @@ import msgspec
 from litestar import Response
 from litestar.response import Stream
 
-from ....core.domain.errors import Refusal
+from ....core.domain.errors import Refusal, read_choice
 from ....core.domain.money import Rub, Usdt
 from ....core.domain.people.roles import PersonRight
 from ....core.domain.reports.reports import Report, ReportFormat, ReportKind, ReportOrder, Sums, moscow_today
@@ -277,11 +277,11 @@ async def file(ask: Ask) -> Response[bytes] | Stream:
     ask.require_whole_account()
     require(ask.actor, PersonRight.EXPORT)
     found = await get_report(ask.ports, ask.caller, ask.path("report_id"))
-    form = ask.query.get("format", "csv")
+    form = read_choice("format", ask.query.get("format", "csv"), ReportFormat)
     parts = await open_report(ask.ports, ask.caller, found, form, None, None)
-    name = f"{found.file_name}{ENDINGS[ReportFormat(form)]}"
+    name = f"{found.file_name}{ENDINGS[form]}"
     headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
-    media_type = MEDIA_TYPES[ReportFormat(form)]
+    media_type = MEDIA_TYPES[form]
     if ask.request.method == "HEAD":
         return Response(b"", media_type=media_type, headers=headers)
     await audited(ask, "report.download", found.id)
