@@ -72,6 +72,17 @@ async def test_payer_gets_the_confirmation_by_mail_a_few_times_and_no_row_keeps_
     assert foreign.status_code == 403
 
 
+async def test_stranger_gets_few_letters_however_many_payments_there_are(app: TestApp) -> None:
+    with_mail(app)
+    statuses = []
+    for _ in range(6):
+        _, path = await _paid(app)
+        await app.clock.advance(61)
+        statuses += [(await app.http.post(path, data={"email": "A@mail.example"})).status_code for _ in range(2)]
+    assert statuses == [200] * 10 + [429] * 2
+    assert (await app.http.post(path, data={"email": "b@mail.example"})).status_code == 200
+
+
 async def test_support_finds_a_payment_by_the_number_that_its_payer_reads_out(app: TestApp) -> None:
     payment_id, _ = await _paid(app)
     number = payment_id[-8:]

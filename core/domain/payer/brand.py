@@ -12,7 +12,8 @@ from ..web_addresses import is_web_address
 CONTACT_LONGEST = 120
 TEXT_LONGEST = 255
 
-_EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}\Z")
+_EMAIL = re.compile(r"[A-Za-z0-9.!#$*+=_~^-]{1,64}@[A-Za-z0-9.-]{1,190}\Z")
+"""Without the characters that would end the address in `mailto:`, such as a question mark."""
 _PHONE = re.compile(r"\+?[0-9][0-9 ()\-]{4,30}\Z", re.ASCII)
 
 
@@ -29,7 +30,7 @@ class Brand(msgspec.Struct, frozen=True, kw_only=True):
     def contact_link(self) -> str | None:
         """Address of a link to the contact; None for words."""
         text = self.contact or ""
-        if _EMAIL.match(text) and text.isascii():
+        if _EMAIL.match(text):
             return f"mailto:{text}"
         if _PHONE.match(text):
             return f"tel:{''.join(char for char in text if char in '+0123456789')}"

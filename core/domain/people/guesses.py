@@ -23,11 +23,13 @@ BUDGETS: Mapping[str, Budget] = {
     "email": Budget(5, timedelta(hours=1)),
     "link": Budget(30, timedelta(hours=1)),
     "confirmation": Budget(5, timedelta(days=1)),
+    "recipient": Budget(10, timedelta(days=1)),
     "ask": Budget(10, timedelta(hours=1)),
 }
 """By the kind of attempt: a browser in which the person signed in before, all other browsers together, addresses that
 nobody has, confirmations by a signed-in person, one-time codes, requests for a new e-mail address, payment links by
-mail, confirmations of one payment by mail, and requests for a second person that write to the others."""
+mail, confirmations of one payment by mail, those to one address, and requests for a second person that write
+to the others."""
 
 
 class GuessCount(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ from ..common.units import retrying
 from ..people.letters import add_letter
 from ..people.payment_links import seller_values
 from ..people.sign_in import take_attempt
+from ..people.users import email_digest
 from .window import one_off, seller_of
 
 MAILS = "confirmations"
@@ -102,7 +103,9 @@ async def mail_confirmation(
     if (await admit_stranger(ports, f"{MAILS}:ip", address, MAILS_PER_MINUTE)).over:
         return Mailed.BUSY
     try:
-        await take_attempt(ports, f"confirmation:{payment.id}", code="LINK_LIMIT", message="Too many letters")
+        # Test payments cost nothing, so the bound per payment alone spares no stranger. Addresses share short digests.
+        for budget in (f"confirmation:{payment.id}", f"recipient:{email_digest(ports, email)[:3].hex()}"):
+            await take_attempt(ports, budget, code="LINK_LIMIT", message="Too many letters")
     except Refusal:
         return Mailed.BUSY
     at, paid = payment.paid_at.astimezone(MOSCOW), payment.actual_amount or payment.amount
