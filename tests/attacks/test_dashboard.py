@@ -351,6 +351,7 @@ async def objects(app: TestApp) -> dict[str, str]:
         "payment_id": payment,
         "refund_id": refund,
         "link_id": link,
+        "face": "none_such",
         "subscription_id": lost,
         "exchange_id": exchange,
         "client_id": (await everything(app.ports, Client))[0].id,
