@@ -113,21 +113,25 @@ async def _proofs(ports: Ports, unit: Unit) -> list[ActionItem]:
 
 
 async def _receipts(ports: Ports, unit: Unit) -> list[ActionItem]:
-    """Return one item for all failed receipts, and one for all receipts that are not written for an hour."""
-    failed = await first(unit, FiscalReceipt, "failed_at", failed_at=AtLeast(LONG_AGO))
-    late = await first(
-        unit,
-        FiscalReceipt,
-        "created_at",
-        status=ReceiptStatus.PENDING,
-        created_at=AtMost(ports.clock.now() - RECEIPT_LATE),
-        due_at=AtLeast(LONG_AGO),
-    )
+    """Return for each mode one item for all failed receipts, and one for all receipts that are not written for an
+    hour."""
     found = []
-    if failed:
-        found.append(_of_receipts(failed, "failed", failed[0].failed_at))
-    if late:
-        found.append(_of_receipts(late, "not written", late[0].created_at))
+    late_from = AtMost(ports.clock.now() - RECEIPT_LATE)
+    for mode in Mode:
+        failed = await first(unit, FiscalReceipt, "failed_at", failed_at=AtLeast(LONG_AGO), mode=mode)
+        late = await first(
+            unit,
+            FiscalReceipt,
+            "created_at",
+            status=ReceiptStatus.PENDING,
+            created_at=late_from,
+            due_at=AtLeast(LONG_AGO),
+            mode=mode,
+        )
+        if failed:
+            found.append(_of_receipts(failed, "failed", failed[0].failed_at))
+        if late:
+            found.append(_of_receipts(late, "not written", late[0].created_at))
     return found
 
 

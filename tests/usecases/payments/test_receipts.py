@@ -399,6 +399,12 @@ async def test_oldest_receipt_that_needs_a_person_is_named(app: TestApp, status:
     assert (waiting.object_id, waiting.since) == oldest
     assert waiting.text.startswith(f"{MOST}+ receipts ")
     assert f"the shift ends at {iso(oldest[1] + SHIFT)}" in waiting.text
+    async with app.ports.storage.unit() as unit:
+        tried = msgspec.structs.replace(fiscal_receipt("t", oldest[1] - SHIFT, status), mode=Mode.TEST)
+        unit[FiscalReceipt].add(tried)
+        await unit.commit()
+    found = [each for each in (await read_action_items(app.ports)).found if each.kind == "receipt"]
+    assert {(each.object_id, each.mode) for each in found} == {("z", Mode.LIVE), ("t", Mode.TEST)}, "tests hide nothing"
 
 
 def fiscal_receipt(receipt_id: str, since: datetime, status: ReceiptStatus) -> FiscalReceipt:
