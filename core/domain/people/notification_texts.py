@@ -21,7 +21,8 @@ _EN: Texts = {
     ),
     "daily_sum": (
         "{day}: {taken}, payments: {payments}",
-        "Refunds: {refunds}. Payouts: {payouts}, {paid_out}. Available: {available}. Awaiting settlement: {pending}.",
+        "Refunds: {refunds}. Payouts: {payouts}, {paid_out}. Available: {available}. Awaiting settlement: {pending}.\n"
+        "Register: {register}",
     ),
 }
 
@@ -35,7 +36,8 @@ _RU: Texts = {
     ),
     "daily_sum": (
         "{day}: {taken}, платежей: {payments}",
-        "Возвраты: {refunds}. Выплаты: {payouts}, {paid_out}. Доступно: {available}. Ждёт зачисления: {pending}.",
+        "Возвраты: {refunds}. Выплаты: {payouts}, {paid_out}. Доступно: {available}. Ждёт зачисления: {pending}.\n"
+        "Реестр: {register}",
     ),
 }
 

@@ -19,6 +19,7 @@ from ...domain.payments.tallies import Turnover, day_ids
 from ...domain.people.notifications import NotificationKind
 from ...domain.reconciliation.reconciliation import DIFFERENCE, Discrepancy
 from ...domain.refunds.refunds import Refund, RefundStatus
+from ...domain.reports.reports import ReportKind, report_id
 from ...domain.settlement.explorers import network_title
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus, shown_hash
 from ...domain.webhooks.breaker import Breaker, outage_id
@@ -131,6 +132,7 @@ async def _daily(ports: Ports, object_id: str) -> NotifiedEvent | None:
         "available": f"{sums.available} USDT",
         "pending": f"{sums.pending} RUB",
         "shops": await _by_shop(ports, account_id, day),
+        "register": f"{ports.urls.app_url}/reports/{report_id(account_id, Mode.LIVE, ReportKind.DAY, day)}",
     }
     return NotifiedEvent(account_id=account_id, mode=Mode.LIVE, day=day, details=values)
 

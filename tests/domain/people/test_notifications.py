@@ -195,6 +195,7 @@ DETAILS = {
         "paid_out": "0 USDT",
         "available": "1 USDT",
         "pending": "0.00 RUB",
+        "register": "https://a/reports/rep_1",
     },
 }
 
