@@ -1,4 +1,4 @@
-"""A new job or setting needs rows in several files; each missing row is reported (docs/contributing/job.md and
+"""A new table, job or setting needs rows in several files; each missing row is reported (docs/contributing/job.md and
 docs/contributing/setting.md)."""
 
 import re
@@ -6,7 +6,9 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
+from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.core import usecases
+from cambist.core.usecases.cells.plan import BY_HAND, ROWS, STAYS
 from cambist.core.usecases.common.schedule import FollowUp
 from cambist.core.usecases.jobs import HANDLERS
 from cambist.core.usecases.recurring_jobs import RECURRING_JOBS
@@ -21,6 +23,13 @@ FROM_SEVERAL: dict[str, set[str]] = {
 }
 """Settings fields that do not come from the option of the same name: they combine two options or one option for each
 adapter, whose names are not known in advance, or belong to adapters."""
+
+
+def test_every_table_moves_or_says_why_not() -> None:
+    """Otherwise `cambist account move` would leave its rows behind (docs/contributing/record.md)."""
+    planned = [rows.record for rows in ROWS] + [*BY_HAND, *STAYS]
+    assert len(planned) == len(set(planned))
+    assert {table.kind for table in CATALOGUE} == set(planned)
 
 
 def test_every_kind_of_job_has_a_handler() -> None:

@@ -63,6 +63,7 @@ from ...domain.people.people import (
 )
 from ...domain.people.views import SavedViews
 from ...domain.receipts.receipts import FiscalReceipt
+from ...domain.reconciliation.bank_files import FileColumns
 from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ...domain.refunds.refunds import Refund
 from ...domain.reports.proofs import DayHead
@@ -284,6 +285,7 @@ STAYS: Mapping[type[Any], str] = {
     AlarmRecipient: "the other cell finds the receiver's failure itself",
     Reconciliation: "compares one cell with its banks",
     Discrepancy: "as its reconciliation",
+    FileColumns: "an operator's, for the files of one cell's banks",
     Operator: "operators of one cell",
     Installation: "is of the database",
     UnreadableRow: "an account with unreadable rows does not move",
