@@ -31,7 +31,7 @@ from ..common.units import retrying
 from ..exports.exports import decrypt_chunk
 from ..ledger.movements import MovementFilter, bring_up, span_of
 from .formats import Columns, write_format
-from .writing import add_report
+from .writing import RACES, add_report
 
 
 class ReportFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ async def order_report(ports: Ports, caller: Caller, key: str | None, read: Call
             unit[IdempotencyKey].add(lock(new_id))
             return added
 
-        return await retrying(ports.storage, work)
+        return await retrying(ports.storage, work, again_on=RACES)
 
     async def recall(found_id: str) -> Report:
         return await get_report(ports, caller, found_id)
