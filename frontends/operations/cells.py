@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
@@ -37,6 +38,8 @@ DIRECTORY = f"{PREFIX}CELLS"
 USUAL = "cells.toml"
 _NGINX = "cambist-cells.conf"
 _MOST = 1000
+_Word = Annotated[str, msgspec.Meta(pattern=r"^[\w.:\[\]*/-]+\Z")]
+"""What a proxy's configuration takes as one word."""
 
 
 class CellEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,9 +47,9 @@ class CellEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     settings: str
     """Its settings: a file like cambist.toml, or like deploy/cambist.env if it ends in `.env`."""
-    servers: tuple[str, ...]
+    servers: tuple[_Word, ...]
     """Addresses of its API processes, `host:port`."""
-    hosts: tuple[str, ...] = ()
+    hosts: tuple[_Word, ...] = ()
     """Further names of hosts whose requests belong to it."""
 
 

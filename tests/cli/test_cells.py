@@ -60,6 +60,8 @@ def test_directory_that_cannot_be_used_is_refused(call: Call, folder: Path, dire
     for text, said in (
         ("", "is no directory of cells"),
         ("[cells.c1]\nsettings = 1", "is no directory of cells"),
+        ('[cells.c1]\nsettings = "c1.env"\nservers = ["10.0.0.1:1; }"]', "is no directory of cells"),
+        ('[cells.c1]\nsettings = "c1.env"\nservers = []\nhosts = ["a b"]', "is no directory of cells"),
         ('[cells.C-1]\nsettings = "c1.env"\nservers = []', "lower-case letters"),
         ('default = "c3"\n[cells.c1]\nsettings = "c1.env"\nservers = []', "the default is no cell"),
         ('[cells.c2]\nsettings = "c1.env"\nservers = []', "it must set cell to c2"),
