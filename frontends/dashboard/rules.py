@@ -9,6 +9,10 @@ from .texts import PAIRS, Texts, add
 
 add(
     {
+        "error.ACCOUNT_MOVING": (
+            "The account is being moved to other servers: try again in some seconds.",
+            "Аккаунт переносят на другие серверы: повторите через несколько секунд.",
+        ),
         "error.ACCOUNT_NOT_FOUND": ("There is no such account.", "Такого аккаунта нет."),
         "error.ACTION_NOT_FOUND": ("There is no such request.", "Такого запроса нет."),
         "error.CLIENT_BLOCKED": ("This client is blocked.", "Этот клиент заблокирован."),

@@ -81,6 +81,9 @@ PAGES = {
     "/p/{payment_id:str}/state": "",
     "/p/{payment_id:str}/events": "",
     "/p/assets/{name:str}": "",
+    "/p/colors/{name:str}": "",
+    "/p/logos/{logo_id:str}": "",
+    "/p/{payment_id:str}/confirmation/{key:str}": "",
     "/s/{subscription_id:str}": "",
     "/s/{subscription_id:str}/state": "",
     "/s/{subscription_id:str}/events": "",
@@ -102,6 +105,7 @@ async def test_no_get_of_a_page_changes_a_row() -> None:
         await set_settings(app.ports, app.account.account_id, settings)
         await app.clock.advance(300)
         names = {"payment_id": payment["id"], "subscription_id": subscription["id"], "name": "window.css"}
+        names |= {"logo_id": "logo_1", "key": "0" * 32}
         streams = WindowStreams()
         streams.end()
         asgi = framework(

@@ -21,6 +21,8 @@ ROOT = Path(cambist.__file__).resolve().parent
 BY_PERSON = {"by_person", "acting", "asking", "audited", "OperatorAction", "_asking", "_decided"}
 NO_ACCOUNT = {
     *("failover.accept", "request.ask"),
+    *("bank.import", "cell.list", "cell.map", "cell.status", "receipt.list", "receipt.show", "report.file"),
+    *("link.list", "link.show", "report.list"),
     *("account.endpoint", "account.endpoints", "account.list", "account.show", "action.list", "action.show"),
     *("alarm.list", "alarm.test", "api", "backup", "client.list", "config.check", "console", "demo", "difference.list"),
     *("doctor", "event.list", "exchange.disable", "exchange.enable", "exchange.list", "exchange.show"),

@@ -27,7 +27,7 @@ from cambist.ports.payouts import FindingSender, ListingSender, ReplacingSender,
 from cambist.ports.rates import RateSimulator, RateSource
 from cambist.ports.receipts import ReceiptBank, ReceiptFinder
 from cambist.ports.remittances import RemittanceBank, RemittanceSimulator
-from cambist.ports.reporting import ReportingBank
+from cambist.ports.reporting import BookedList, ReportingBank
 from cambist.ports.searching import (
     SearchesBindings,
     SearchesCharges,
@@ -101,6 +101,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
         BankSimulator,
         ListingBank,
         BankListing,
+        BookedList,
         ReportingBank,
         MandateBank,
         MandateSimulator,

@@ -22,6 +22,7 @@ from ...domain.accounts.shops import Shop
 from ...domain.accounts.terminals import Terminal
 from ...domain.accounts.written_bytes import WrittenBytes
 from ...domain.alarms import AlarmRecipient
+from ...domain.cells import AccountMove, Departure
 from ...domain.chains import ChainHead
 from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import DirectionSwitch, Exchange
@@ -45,6 +46,7 @@ from ...domain.payments.payments import Payment
 from ...domain.payments.proofs import DeliveryProof
 from ...domain.payments.suspense import Suspense
 from ...domain.payments.tallies import Tally, Turnover
+from ...domain.payments.unsettled import Unsettled
 from ...domain.people.guesses import GuessCount
 from ...domain.people.notifications import (
     Notification,
@@ -199,6 +201,7 @@ GOES_WITH: Mapping[type[Any], type[Any]] = {
     LinkAnswers: Payment,
     LinkTotals: PaymentLink,
     UnknownOutcome: Payment,
+    Unsettled: Payment,
     SettlementItem: Payment,
     ExchangeTransfer: Exchange,
     Delivery: Event,
@@ -216,6 +219,8 @@ STAYS: Mapping[type[Any], str] = {
     RequestCount: "as the requests that it counts",
     Logo: "logos are the same in both modes",
     Shop: "shops are the same in both modes",
+    AccountMove: "says in which cell the account is",
+    Departure: "leads requests to the account's cell",
     WebhookEndpoint: "settings stay",
     Terminal: "terminals are the same in both modes",
     AuditEntry: "what operators did is never forgotten",

@@ -25,9 +25,10 @@ OPERATIONS = [
     binding_operation(ids.prefixed(ids.PAYMENT, B)),
     ids.prefixed(ids.PAYMENT, A),
     ids.operation("kyc_", A, 1),
+    ids.operation("rcp_", A, 1),
 ]
 """An operation id of each form: a refund, suspense, RUB of an exchange, the exchange, its invoice and a part of its
-payout, a binding, a payment or a charge, a check."""
+payout, a binding, a payment or a charge, a check, a receipt."""
 
 
 @table("operation", OPERATIONS)
