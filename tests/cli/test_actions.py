@@ -148,6 +148,8 @@ GUARDED_COMMANDS: dict[str, str] = {
 FREE_COMMANDS: dict[str, str] = {
     "account create": "a new account holds nothing and can send nothing",
     "account endpoint": "switches an endpoint that the merchant made",
+    "account move": "the account, its money and its settings stay the same in another cell of ours",
+    "report order": "a file for the merchant",
     "user invite": "a person of the merchant's, with the rights of the role",
     "user disable": "allows less",
     "user enable": "the person's roles are as they were",
@@ -203,7 +205,8 @@ READS = frozenset(
         "serve", "api", "worker", "migrate", "config check", "console", "account endpoints", "account list",
         "user list", "payment list", "payment show", "link list", "link show",
         "account show", "shop list", "terminal list", "key list", "client list", "payment suspense",
-        "refund list", "receipt list", "receipt show",
+        "refund list", "receipt list", "receipt show", "report list", "report file",
+        "cell list", "cell map", "cell status",
         "exchange list", "exchange show", "exchange suspense", "payout items", "payout list",
         "wallet addresses",
         "wallet check", "movements", "ledger retag", "ledger head", "ledger verify", "difference list", "action list",

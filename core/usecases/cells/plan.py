@@ -272,7 +272,6 @@ BY_HAND: Mapping[type[Any], str] = {
 STAYS: Mapping[type[Any], str] = {
     ChainHead: "each cell has its own chains",
     DirectionSwitch: "an operator's, for one cell",
-    FileColumns: "an operator's, for one cell",
     Export: "a file that is deleted after a day, with its chunks; people make it anew",
     DayHead: "the published heads of one cell",
     GuessCount: "guards the sign-in of one cell",

@@ -40,7 +40,7 @@ _ALWAYS: Refusals = {
     403: ("KEY_ADDRESS_NOT_ALLOWED", "KEY_RIGHT_MISSING"),
     429: ("RATE_LIMIT_EXCEEDED",),
     500: ("INTERNAL_ERROR",),
-    503: ("PROVIDER_UNAVAILABLE",),
+    503: ("PROVIDER_UNAVAILABLE", "ACCOUNT_MOVING"),
 }
 _OF_SANDBOX: Refusals = {404: ("NOT_FOUND",)}
 """These paths do not exist for live keys."""
