@@ -98,3 +98,15 @@ def arithmetic(digits: int) -> Context:
         flags=[],
         traps=[InvalidOperation, DivisionByZero, Overflow],
     )
+
+
+def grouped(text: str, language: str) -> str:
+    """Return a decimal number with grouped thousands: `1 234,50` in Russian, `1,234.50` in English."""
+    sign = "\u2212" if text.startswith("-") else ""
+    whole, point, decimals = text.lstrip("-").partition(".")
+    separator, comma = ("\u202f", ",") if language == "ru" else (",", ".")
+    parts: list[str] = []
+    while len(whole) > 3:
+        parts.insert(0, whole[-3:])
+        whole = whole[:-3]
+    return f"{sign}{separator.join([whole, *parts])}{comma if point else ''}{decimals}"

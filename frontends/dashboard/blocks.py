@@ -6,7 +6,7 @@ from typing import TypeGuard
 
 import msgspec
 
-from ...core.domain.money import Rub, Usdt
+from ...core.domain.money import Rub, Usdt, grouped
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -289,18 +289,6 @@ def usdt(amount: Usdt | None, language: str) -> Money | None:
     whole, _, decimals = str(amount).partition(".")
     short = f"{whole}.{decimals[:2]}"
     return Money(f"{grouped(short, language)}\u202fUSDT", str(amount))
-
-
-def grouped(text: str, language: str) -> str:
-    """Return a decimal number with grouped thousands: `1 234,50` in Russian, `1,234.50` in English."""
-    sign = "\u2212" if text.startswith("-") else ""
-    whole, point, decimals = text.lstrip("-").partition(".")
-    separator, comma = ("\u202f", ",") if language == "ru" else (",", ".")
-    parts: list[str] = []
-    while len(whole) > 3:
-        parts.insert(0, whole[-3:])
-        whole = whole[:-3]
-    return f"{sign}{separator.join([whole, *parts])}{comma if point else ''}{decimals}"
 
 
 def bars(values: Sequence[tuple[str, int, str]], *, width: float = 600, height: float = 160) -> list[Bar]:

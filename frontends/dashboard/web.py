@@ -13,7 +13,7 @@ from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.accounts.rate_limit import Network
 from ...core.domain.days import iso
 from ...core.domain.errors import Refusal
-from ...core.domain.money import Rub, Usdt
+from ...core.domain.money import Rub, Usdt, grouped
 from ...core.domain.operators.audit import OperatorAction
 from ...core.domain.people.roles import PersonRight
 from ...core.usecases.actions.audit import note
@@ -176,14 +176,14 @@ class Ask:
         return blocks.usdt(amount, self.language)
 
     def rate(self, rate: str | None) -> str | None:
-        return None if rate is None else blocks.grouped(rate, self.language)
+        return None if rate is None else grouped(rate, self.language)
 
     def copied(self, text: str) -> blocks.Code:
         """Return a text with a button that copies it."""
         return blocks.Code(text, (self.t("copy"), self.t("copied")))
 
     def number(self, value: int) -> str:
-        return blocks.grouped(str(value), self.language)
+        return grouped(str(value), self.language)
 
     @property
     def device(self) -> Device:

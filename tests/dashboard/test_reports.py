@@ -26,7 +26,7 @@ async def test_bookkeeper_reads_a_day_its_documents_and_files(app: TestApp) -> N
     await owner.open(f"/reports/{settled}")
     owner.sees("Balance at the beginning", "2,000.00", "60.00", "SHA-256", "CSV for the bookkeeper")
     await owner.open(f"/reports/{settled}/act?lang=ru")
-    owner.sees("Акт об оказанных услугах", "60.00", "Вознаграждение в рублях", "Тестовый режим")
+    owner.sees("Акт об оказанных услугах", "60,00", "Вознаграждение в рублях", "Тестовый режим")
     for kind in ("act", "agent_report"):
         await owner.open(f"/reports/{settled}/{kind}/pdf")
         assert owner.answer.headers["content-type"] == "application/pdf"

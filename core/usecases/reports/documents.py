@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
+import msgspec
+
 from ....ports.bundle import Ports
 from ....ports.documents import Document, DocumentTable
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal
-from ...domain.money import Rub, Usdt
+from ...domain.money import Rub, Usdt, grouped
 from ...domain.reports.reports import ZERO, Report, Sums
 
 
@@ -111,7 +113,7 @@ def report_document(ports: Ports, caller: Caller, report: Report, kind: Document
         title=t[kind.value].format(number=number, date=_day(report.last_day)),
         language=language,
         facts=facts,
-        tables=[_services(t, report) if bills_fee else _agent_report(t, report)],
+        tables=[_local(_services(t, report) if bills_fee else _agent_report(t, report), language)],
         notes=notes,
         signatures=(f"{names[0]}: {issuer}", f"{names[1]}: {customer}"),
     )
@@ -141,6 +143,12 @@ def _agent_report(t: Texts, report: Report) -> DocumentTable:
         _balance(t["closing"], report.closing),
     ]
     return DocumentTable(title=t["moves"], heads=(t["line"], t["count"], t["rub"], t["usdt"]), rows=rows)
+
+
+def _local(table: DocumentTable, language: str) -> DocumentTable:
+    """Return the table with its amounts in the number format of the language."""
+    rows = [(*row[:2], *(grouped(text, language) for text in row[2:])) for row in table.rows]
+    return msgspec.structs.replace(table, rows=rows)
 
 
 def _balance(title: str, sums: Sums) -> tuple[str, str, str, str]:

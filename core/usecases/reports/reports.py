@@ -10,9 +10,9 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import Caller
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.days import iso, moscow_day, moscow_start, read_moment
-from ...domain.errors import Refusal, read_choice
+from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.exports.exports import ExportChunk, file_chunk_id
-from ...domain.ids import is_prefixed
+from ...domain.ids import canonical_uuid, is_prefixed
 from ...domain.movements import Movement
 from ...domain.reports.reports import (
     ORDERED_KEPT,
@@ -109,6 +109,8 @@ async def open_report(
         raise Refusal("EXPORT_TOO_LARGE", f"A workbook has at most {ROWS_MOST} rows: take CSV")
     shops = caller.shops
     if shop_id is not None:
+        if canonical_uuid(shop_id) is None:
+            raise shape_error("shop_id", "must be a UUID")
         shops = (shop_id,) if shops is None or shop_id in shops else ()
     return write_format(ports, form, report, Columns.read(columns), shops, _text(ports, report))
 

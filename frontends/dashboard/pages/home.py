@@ -1,12 +1,13 @@
 """The first page: figures of a period, open work, balance and the next settlement (docs/dashboard.md "Home")."""
 
 from ....core.domain.accounts.accounts import Mode
+from ....core.domain.money import grouped
 from ....core.domain.people.roles import PersonRight
 from ....core.usecases.ledger.balance import read_balance
 from ....core.usecases.overview.overview import Overview, Period, Sums, read_overview
 from ....core.usecases.people.requests import awaits, list_requests
 from ....core.usecases.people.sessions import lacks_factor, modes_with_payments
-from ..blocks import Actions, Block, Chart, Column, Facts, Field, Form, Link, Note, Stat, Stats, Table, bars, grouped
+from ..blocks import Actions, Block, Chart, Column, Facts, Field, Form, Link, Note, Stat, Stats, Table, bars
 from ..rows import Page, get
 from ..texts import add
 from ..web import Ask

@@ -1,0 +1,5 @@
+"""`python -m cambist`: the command line, where the command `cambist` is not on the path."""
+
+from .frontends.cli.entry import main
+
+main()
