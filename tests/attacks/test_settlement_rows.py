@@ -48,6 +48,15 @@ async def unsettled(app: TestApp) -> list[tuple[str, bool]]:
     return [(each.object_id, each.brief == CONTRADICTED and each.urgent) for each in found]
 
 
+async def called_unsettled(attacker: Attacker, payment_id: str) -> None:
+    """Write the row by which a settlement finds the payment, as it is now."""
+    await attacker.run(f"DELETE FROM unsettled WHERE id LIKE '%{payment_id}'")
+    await attacker.run(
+        "INSERT INTO unsettled (id, created_at, paid_at, version) SELECT account_id || ':' || mode || ':' ||"
+        f" printf('%017d', created_at) || ':' || id, created_at, paid_at, 0 FROM payments WHERE id = '{payment_id}'"
+    )
+
+
 async def test_payment_moved_to_another_account_is_not_settled(
     attacked: TestApp, attacker: Attacker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -58,6 +67,7 @@ async def test_payment_moved_to_another_account_is_not_settled(
         f"UPDATE payments SET account_id = '{thief.account_id}', shop_id = '{thief.default_shop_id}'"
         f" WHERE id = '{stolen}'"
     )
+    await called_unsettled(attacker, stolen)
     assert (stolen, "payments.account_id") in await differing(attacked)
     who = await as_caller(attacked, thief)
     with caplog.at_level(logging.ERROR):
@@ -87,6 +97,7 @@ async def test_altered_payment_alone_is_not_settled(attacked: TestApp, attacker:
 async def test_payment_that_is_called_paid_is_not_settled(attacked: TestApp, attacker: Attacker) -> None:
     made = (await attacked.created())["id"]
     await attacker.run("UPDATE payments SET status = 'paid', actual_amount = amount, paid_at = created_at")
+    await called_unsettled(attacker, made)
     assert (await settle_own(attacked.ports, await caller(attacked))).payments == 0
     assert await unsettled(attacked) == [(made, True)]
 
@@ -96,6 +107,7 @@ async def test_settled_payment_that_is_called_paid_is_not_settled_again(attacked
     await settle_own(attacked.ports, await caller(attacked))
     third = await paid(attacked, "300.00")
     await attacker.run(f"UPDATE payments SET status = 'paid', settlement_id = NULL WHERE id = '{again}'")
+    await called_unsettled(attacker, again)
     statement = await settle_own(attacked.ports, await caller(attacked))
     assert (statement.payments, str(statement.amount)) == (1, "300.00")
     assert (await payment(attacked, third)).status is PaymentStatus.SETTLED

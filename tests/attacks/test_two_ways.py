@@ -283,6 +283,12 @@ class Made:
         return scope, parts
 
 
+def unsigned(told: Answered) -> Answered:
+    """Return an answer without the tags of links, which each app's vault makes with keys of its own."""
+    status, headers, body = told
+    return status, headers, re.sub(rb"(export-files/exp_[^.]+\.[0-9]+)\.[0-9a-f]+", rb"\1", body)
+
+
 @pytest.mark.parametrize("seed", [11])
 async def test_both_ways_answer_the_same_to_whatever_is_sent(seed: int) -> None:
     async with open_test_app() as short_app, open_test_app() as long_app:
@@ -298,7 +304,13 @@ async def test_both_ways_answer_the_same_to_whatever_is_sent(seed: int) -> None:
             operation = order.choices(OPERATIONS, WEIGHTS)[0]
             scope, parts = made.request(operation)
             told = await short.ask(scope, parts)
-            assert told == await long.ask(scope, parts), (number, scope["method"], scope["path"][:99], scope["headers"])
+            other = await long.ask(scope, parts)
+            assert unsigned(told) == unsigned(other), (
+                number,
+                scope["method"],
+                scope["path"][:99],
+                scope["headers"],
+            )
             statuses[told[0]] += 1
             if told[0] < 300:
                 well.add(operation.id)

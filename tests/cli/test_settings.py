@@ -198,6 +198,7 @@ class TestReading:
                 name: f"{name}-hunter2" for name, option in ALL_OPTIONS.items() if option.secret and name not in OPTIONS
             },
             **{f"{network}_nodes": "https://hunter2@node.example/jsonrpc" for network in ("tron", "evm", "bsc")},
+            "atol_callback_url": "https://hunter2.example/hook",
             "operator_key": f"hunter2:{KEY}",
             "deposit_xpub_tron": f"xpub{'hunter2' * 15}",
             "telegram_token": "123456:AAhunter2hunter2hunter2",

@@ -60,7 +60,6 @@ from cambist.core.domain.payments.tallies import EVER, Tally, Turnover
 from cambist.core.domain.payments.unsettled import Unsettled, unsettled_ids
 from cambist.core.domain.people.notifications import Notification, TelegramChat
 from cambist.core.domain.refunds.refunds import PendingReason, Refund, RefundStatus
-from cambist.core.domain.reports.proofs import DayHead
 from cambist.core.domain.reports.reports import Report, ReportKind
 from cambist.core.domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
@@ -361,7 +360,6 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Report, "-first_day", {**OWNER, "kind": ReportKind.DAY}),
     (Report, "first_day", {"kind": ReportKind.DAY}),
     (Report, "id", {"kind": ReportKind.DAY, "first_day": "2026-11-21"}),
-    (DayHead, "-id", {}),
     (Report, "expires_at", {"expires_at": Below(START)}),
     (ListCount, "id", {"id": Between("acc_1:events:2026-01-01", "acc_1:events:2026-01-30;")}),
     (DeliveryProof, "id", {"claim": "TRC20:a"}),

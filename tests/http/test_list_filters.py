@@ -48,8 +48,10 @@ LINES = {
     "list_payment_transfers",
     "list_payments_of_link",
     "list_exports",
+    "list_report_heads",
+    "list_reports",
 }
-"""Lines of one statement, payment or link, and files of one day, have no filters by time or external id."""
+"""Lines of one statement, payment or link, and files and reports, have no filters by time or external id."""
 ELSEWHERE = {"list_movements", "list_webhook_endpoints", "list_webhook_endpoint_events", "list_requests"}
 """Narrowed by the same filters, and tried where their objects are made."""
 

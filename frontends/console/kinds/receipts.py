@@ -9,7 +9,7 @@ from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Change, ConsoleAction, Doing, Filter, Kind, Wish, by_id, story
 from .stakes import of_record
-from .wishes import DATES, ORDER, by_status, wanted
+from .wishes import DATES, by_status, wanted
 
 
 async def _read(ports: Ports, wish: Wish, after: FiscalReceipt | None, limit: int) -> list[FiscalReceipt]:
@@ -74,7 +74,7 @@ RECEIPTS = Kind(
     read=_read,
     get=by_id(FiscalReceipt),
     facts=_facts,
-    filters=(MODE, Filter(name="status", choices=tuple(ReceiptStatus)), ACCOUNT, *DATES, ORDER),
+    filters=(MODE, Filter(name="status", choices=tuple(ReceiptStatus)), ACCOUNT, *DATES),
     timeline=story(lambda each: (each.created_at, "its payment", "payment", each.payment_id)),
     actions=(
         ConsoleAction(

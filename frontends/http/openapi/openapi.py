@@ -20,8 +20,8 @@ from .examples import refusal_examples, with_examples
 from .headers import HELP_HEADER, LETTER_HEADERS, RATE_HEADERS, RECEIPT_HEADER, RETRY_HEADER
 
 TAGS = (
-    "Payments", "Links", "Refunds", "Receipts", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Exports",
-    "Events", "Requests", "Account", "Sandbox", "Health",
+    "Payments", "Links", "Refunds", "Receipts", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways",
+    "Exports", "Reports", "Events", "Requests", "Account", "Sandbox", "Health",
 )  # fmt: skip
 """Tags in the order of the document."""
 VERSION = "1"

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.receipts.receipts import FiscalReceipt
 from cambist.core.domain.refunds.refunds import Refund
 from tests.invariants import everything
 from tests.providers.money_history import MoneyHistory
@@ -65,7 +66,9 @@ class RaiffeisenHistory(MoneyHistory):
     async def check(self) -> Mapping[str, int]:
         """The cash register has one receipt of each payment that was paid, and of each refund that went, too."""
         found = await super().check()
-        written = {key: each["registered"] for key, each in self.fake.receipts.items()}
+        records = await everything(self.app.ports, FiscalReceipt)
+        of = {each.operation: each.refund_id or each.payment_id for each in records}
+        written = {(side, of[number]): each["registered"] for (side, number), each in self.fake.receipts.items()}
         moved = [("sell", each) for each, kopecks in self.came().items() if kopecks]
         refunds = [each for each in await everything(self.app.ports, Refund) if each.status == "completed"]
         assert written == dict.fromkeys([*moved, *(("refund", each.id) for each in refunds)], 1)

@@ -57,6 +57,7 @@ NOT_ENCRYPTED = {
     "Invitation.email_digest": "a digest under the pepper",
     "Invitation.token_digest": "a digest of a random token",
     "ResetToken.email_digest": "a digest under the pepper",
+    "DayHead.leaves": "hashes of the accounts' days with random salts",
     "JournalEntry.seal": "a link of the ledger's chain, and a tag, for which that of the head stands",
     "AuditEntry.seal": "the same of the audit log's",
     "ChainHead.seal": "a link of a chain",
