@@ -10,7 +10,7 @@ from tests.tables import table
 ROOT = Path(__file__).parents[2]
 FLOORS = ("core", "ports", "adapters", "frontends")
 LINKS = ("__init__.py", "py.typed", *FLOORS)
-ENTRY_POINTS = ("client.py", "testing.py", "conformance", "django")
+ENTRY_POINTS = ("__main__.py", "client.py", "testing.py", "conformance", "django")
 HEAVY = ("litestar", "sqlalchemy", "redis", "dramatiq", "textual", "aiohttp", "asyncio", "cryptography")
 
 
