@@ -59,5 +59,6 @@ async def test_shop_people_and_roles_without_money_get_no_reports(app: TestApp) 
 def test_fonts_have_every_character_of_the_documents() -> None:
     for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf"):
         known = TTFont(io.BytesIO((writer._FOLDER / name).read_bytes())).getBestCmap()
+        assert known is not None
         for texts in TEXTS.values():
             assert set("".join(texts.values())) - {"{", "}"} <= {chr(each) for each in known}

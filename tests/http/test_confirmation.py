@@ -74,7 +74,7 @@ async def test_payer_gets_the_confirmation_by_mail_a_few_times_and_no_row_keeps_
 
 async def test_stranger_gets_few_letters_however_many_payments_there_are(app: TestApp) -> None:
     with_mail(app)
-    statuses = []
+    statuses, path = [], ""
     for _ in range(6):
         _, path = await _paid(app)
         await app.clock.advance(61)
