@@ -104,7 +104,8 @@ def _judge_rub(world: "World", deal: Deal, status: str, money: list[ExchangeTran
     _judge_hold(world, deal, in_time, got)
     waiting = sum(each.suspended for each in money if each.resolved_at is None)
     used = deal.asked if status == "completed" else 0
-    lost = any(each.taken_back for each in transfers) and used
+    # Money that the payer's bank takes back after it was exchanged, or after its return was ordered, is lost.
+    lost = any(each.taken_back for each in transfers) and bool(used or back)
     if (kept - back > used + waiting) or (not lost and kept - back != used + waiting):
         world.fault(f"{deal.exchange_id} is {status}: {kept} kopecks came, {back} went back, {waiting} wait")
 

@@ -322,7 +322,7 @@ async def begin_daily_sums(ports: Ports, job: Job) -> None:
             for account_id in accounts[start : start + _BATCH]:
                 unit[Job].accrue(spread_job(NotificationKind.DAILY_SUM, f"{account_id}:{day}", now, now))
             await unit.commit()
-    await reschedule_at(ports, job, next_daily_sums(now), anew=True)
+    await reschedule_at(ports, job, next_daily_sums(max(now, job.due)), anew=True)
 
 
 _DAILY = NotificationKind.DAILY_SUM.value

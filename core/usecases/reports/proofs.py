@@ -59,7 +59,7 @@ async def make_heads(ports: Ports, job: Job) -> None:
     try:
         for _ in range(_DAYS):
             if not await _make_head(ports):
-                await reschedule_at(ports, job, next_daily_heads(ports.clock.now()), anew=True)
+                await reschedule_at(ports, job, next_daily_heads(max(ports.clock.now(), job.due)), anew=True)
                 return
     except Unavailable:
         await reschedule_at(ports, job, ports.clock.now() + _PAUSE, anew=True)

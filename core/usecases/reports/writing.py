@@ -51,7 +51,7 @@ async def open_daily_reports(ports: Ports, job: Job) -> None:
                     if await last_movement(unit, account.id, mode) is not None:
                         await CLOSE_DAYS.keep(unit, f"{account.id}:{mode}", now, now)
             await unit.commit()
-    await reschedule_at(ports, job, next_daily_reports(now), anew=True)
+    await reschedule_at(ports, job, next_daily_reports(max(now, job.due)), anew=True)
 
 
 async def close_days(ports: Ports, job: Job) -> None:
