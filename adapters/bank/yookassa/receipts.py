@@ -48,7 +48,7 @@ _ITEMS = 100
 
 def receipt_of(receipt: Receipt | None) -> dict[str, Any]:
     """Build the receipt field of a payment or refund; empty without a receipt. Raises: Refused `receipt` if YooKassa
-    has no field for what it says."""
+    has no field for a value of it."""
     if receipt is None:
         return {}
     if receipt.attribute is not None:

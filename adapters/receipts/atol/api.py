@@ -28,7 +28,7 @@ TOKENS = frozenset({10, 11})
 """Error codes of a token that ATOL does not accept any more."""
 NO_DOCUMENT, EXISTS, NOT_READY = 30, 33, 34
 _REFUSALS = frozenset({13, 31, 32, 40, 41})
-"""Error codes of a document that was not registered, because of what it says."""
+"""Error codes of a document that was not registered because of its content."""
 _NOT_CONFIGURED: Mapping[int, str] = {
     12: "it does not take the login and the password",
     14: "the login is blocked: ask ATOL's support",

@@ -1,9 +1,10 @@
 """Progress of a receipt at its bank or register, by the engine of operations (docs/receipts.md "State"). Neither the
 payment nor the refund waits for it."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +16,7 @@ from ....ports.receipts import Receipt as Content
 from ....ports.receipts import ReceiptKind as Kind
 from ....ports.receipts import ReceiptStatus as AtProvider
 from ....ports.storage import Unit
+from ...domain.days import MOSCOW
 from ...domain.payments.payments import Payment
 from ...domain.receipts.carts import Cart
 from ...domain.receipts.receipts import (
@@ -46,8 +48,7 @@ _KINDS = {
     ReceiptKind.SALE_CORRECTION: Kind.SALE_CORRECTION,
     ReceiptKind.REFUND_CORRECTION: Kind.REFUND_CORRECTION,
 }
-MOSCOW = timezone(timedelta(hours=3))
-"""Days of receipts are days of Moscow: the time zone of the register is told by nobody."""
+log = logging.getLogger("cambist.receipts")
 
 
 class Writing(NamedTuple):
@@ -108,7 +109,12 @@ class Receipts(Followed[Writing, ReceiptState, ReceiptFinder]):
             raise NotSupported(f"{subject.receipt.provider} writes no receipt apart from its money")
         return await provider.write_receipt(request_of(ports, subject))
 
-    def refused(self, _subject: Writing, fault: Refused | NotSupported, /) -> ReceiptState:
+    def refused(self, subject: Writing, fault: Refused | NotSupported, /) -> ReceiptState:
+        """Keep the receipt pending if the provider has another document under its id: another attempt would write a
+        second one. It becomes an action item."""
+        if isinstance(fault, Refused) and fault.reason == "operation":
+            log.error("%s: the provider has another document of this id; see there", subject.receipt.operation)
+            return ReceiptState(status=AtProvider.PROCESSING)
         return ReceiptState(status=AtProvider.FAILED, failure=str(fault))
 
     def repeats_until(self, ports: Ports, subject: Writing, /) -> datetime | None:

@@ -181,6 +181,16 @@ async def test_written_receipt_has_its_numbers_and_the_shift(app: TestApp, regis
     assert (after.status, numbers) == ("succeeded", ("9999", "7", "123", "1"))
 
 
+async def test_receipt_with_another_document_of_its_id_stays_pending(app: TestApp, register: Register) -> None:
+    """A retry after a failure would take a new id, and write a second receipt."""
+    register.words.extend([Refused("another document", reason="operation")] * 50)
+    payment = await paid(app, register)
+    await app.work(2 * 3600)
+    [receipt] = (await app.get(f"/receipts?payment_id={payment.id}", mode="live")).json()["data"]
+    assert receipt["status"] == "pending"
+    assert {each.operation for each in register.told} == {register.told[0].operation}
+
+
 FINAL = [ReceiptStatus.FAILED, Refused("no"), NotSupported("none")]
 
 
